@@ -1,0 +1,2 @@
+//! Peers.
+fn main() {}
