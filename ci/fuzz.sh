@@ -35,7 +35,7 @@ trap 'rm -f "$log"' EXIT
 passed=0
 failed=0
 for target in "${targets[@]}"; do
-    mkdir -p "fuzz/corpus/$target"
+    mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
     if cargo "+$nightly" fuzz run --target-dir "$target_dir" "$target" \
         "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
