@@ -130,6 +130,7 @@ fn what_is_due_is_admitted_without_a_refresher() {
 fn a_stall_is_paid_out_once() {
     let clock = Simulated::new();
     let limiter = ExactLimiter::<u32>::builder(bucket()).clock(clock.clone()).build().unwrap();
+    assert!(limiter.allow(&7), "known from here on: a new key is charged at a precise time");
     clock.run(SECOND, true);
     clock.run(10 * SECOND, false);
     let burst = (0..100).filter(|_| limiter.allow(&7)).count();
