@@ -70,7 +70,7 @@ impl LineError {
             LineError::Empty => "empty",
             LineError::TooLong => "longer than 64 KiB",
             LineError::NotUtf8(_) => "not UTF-8",
-            LineError::Field(Field::Head) => "no client, identity and user before the time",
+            LineError::Field(Field::Head) => "other than client, identity and user before the time",
             LineError::Field(Field::Brackets) => "no time in brackets",
             LineError::Field(Field::Request) => "no request in quotes after the time",
             LineError::Field(Field::Status) => "no status of three digits after the request",
@@ -135,6 +135,9 @@ fn head<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
     // more behind it the line has a field too many (a virtual host in front, say): taken for a client,
     // that host would be charged with everybody's requests.
     let user = expect(rest, take_till(1.., '['), Field::Brackets)?;
+    if rest.is_empty() {
+        return Err(LineError::Field(Field::Brackets));
+    }
     match user.strip_suffix(' ') {
         Some(user) if !user.starts_with("- ") => Ok(client),
         _ => Err(LineError::Field(Field::Head)),
@@ -193,7 +196,11 @@ fn unix_ns(time: &str) -> Result<u64, LineError> {
     };
     let timestamp = BrokenDownTime::parse("%d/%b/%Y:%H:%M:%S%.f %z", time)
         .and_then(|time| time.to_timestamp())
-        .map_err(|error| bad(&error))?;
+        .map_err(|error| {
+            // The library names the layers that it went through first, and the cause last.
+            let error = error.to_string();
+            bad(&error.rsplit("failed: ").next().unwrap_or(&error))
+        })?;
     u64::try_from(timestamp.as_nanosecond()).map_err(|_| bad(&RANGE))
 }
 

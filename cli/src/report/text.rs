@@ -105,7 +105,7 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         .any(|client| client.refused_by.burst + client.refused_by.sustain + client.refused_by.both > 0);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let mut header = vec!["client", "passed", "refused", "share"];
+    let mut header = vec!["client", "refused", "share", "passed"];
     if windows {
         header.extend(["burst", "sustain", "both"]);
     }
@@ -135,9 +135,9 @@ fn row(client: &TopClient, windows: bool, client_chars_max: usize) -> Vec<String
     let count = |count: u64| HumanCount(count).to_string();
     let mut row = vec![
         name,
-        count(client.passed),
         count(client.refused),
         percent(client.refused, client.passed + client.refused),
+        count(client.passed),
     ];
     if windows {
         let RefusedBy { burst, sustain, both, .. } = client.refused_by;
