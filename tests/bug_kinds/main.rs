@@ -23,11 +23,7 @@ use tidegate::{Alignment, ExactLimiter, Limit, Manual, Rate, Window};
 
 use common::{nanos, secs};
 
-const ALIGNMENTS: [Alignment; 3] = [
-    Alignment::Clock,
-    Alignment::PerKey,
-    Alignment::FirstRequest,
-];
+const ALIGNMENTS: [Alignment; 3] = [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest];
 
 const KEY: u64 = 7;
 
