@@ -177,7 +177,7 @@ impl fmt::Display for SpecError {
         writeln!(f, "expected {}", self.expected)?;
         writeln!(f)?;
         writeln!(f, "  {shown}")?;
-        writeln!(f, "  {:indent$}^ here", "")
+        write!(f, "  {:indent$}^ here", "")
     }
 }
 
@@ -361,7 +361,7 @@ mod tests {
         let error = "bucket:1/x,5".parse::<LimitSpec>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "expected a unit: ms, s, m, h or d\n\n  bucket:1/x,5\n           ^ here\n"
+            "expected a unit: ms, s, m, h or d\n\n  bucket:1/x,5\n           ^ here"
         );
     }
 

@@ -46,7 +46,10 @@ impl Engine {
     ) -> Result<(), ConfigError> {
         let origin_unix_ns = log.events.first().map_or(0, |event| event.at_unix_ns);
         let clock = Manual::at_unix(Duration::from_nanos(origin_unix_ns));
-        let limiter = self.build(log.keys.len(), clock.clone())?;
+        // Room for more clients than there are changes nothing, and would only cost memory.
+        let clients = log.keys.len().max(1);
+        let max_keys = self.max_keys.map_or(clients, |max_keys| clients.min(max_keys as usize));
+        let limiter = self.build(max_keys, clock.clone())?;
         for (done, event) in log.events.iter().enumerate() {
             if done % EVENTS_PER_TICK == 0 {
                 tick(done);
@@ -61,8 +64,7 @@ impl Engine {
         Ok(())
     }
 
-    fn build(&self, keys: usize, clock: Manual) -> Result<ExactLimiter<ClientKey, Manual>, ConfigError> {
-        let max_keys = self.max_keys.map_or(keys.max(1), |max_keys| max_keys as usize);
+    fn build(&self, max_keys: usize, clock: Manual) -> Result<ExactLimiter<ClientKey, Manual>, ConfigError> {
         ExactLimiter::<ClientKey>::builder(self.limit).max_keys(max_keys).seed(self.seed).clock(clock).build()
     }
 }

@@ -23,6 +23,9 @@ const WARNING: Style = AnsiColor::Yellow.on_default();
 /// What the counts of a client take of the width, seven digits each.
 const COUNTS_COLUMNS: usize = 52;
 
+/// From which width on clients are shown with the windows that refused them.
+const WIDTH_FOR_WINDOWS: usize = 72;
+
 /// The whole report, `width` columns wide at most where the words allow it.
 pub fn text(summary: &Summary, width: usize) -> String {
     let mut out = String::new();
@@ -71,7 +74,10 @@ fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result
         let counts = format!("{INDENT}{name:<16}{:>13} {share:>8}  ", HumanCount(count).to_string());
         let room = width.saturating_sub(counts.chars().count() + INDENT.len());
         let bar = bars::lying(count, requests, room);
-        writeln!(out, "{}", format!("{counts}{style}{bar}{style:#}").trim_end())
+        match bar.as_str() {
+            "" => writeln!(out, "{}", counts.trim_end()),
+            bar => writeln!(out, "{counts}{style}{bar}{style:#}"),
+        }
     };
     line("passed", summary.passed, PASSED)?;
     line("refused", summary.refused, REFUSED)?;
@@ -99,10 +105,12 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         shown => format!("Refused most: {shown} of {}", counted(summary.clients_refused, "client")),
     };
     writeln!(out, "\n{TITLE}{title}{TITLE:#}")?;
-    let windows = summary
-        .top
-        .iter()
-        .any(|client| client.refused_by.burst + client.refused_by.sustain + client.refused_by.both > 0);
+    // A narrow page has no room for what refused them.
+    let windows = width >= WIDTH_FOR_WINDOWS
+        && summary
+            .top
+            .iter()
+            .any(|client| client.refused_by.burst + client.refused_by.sustain + client.refused_by.both > 0);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec!["client", "refused", "share", "passed"];
@@ -117,7 +125,7 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         column.set_cell_alignment(CellAlignment::Right);
     }
     for (at, line) in table.lines().enumerate() {
-        let line: String = line.trim_end().chars().take(width).collect();
+        let line = line.trim_end();
         match at {
             0 => writeln!(out, " {DIM}{line}{DIM:#}")?,
             _ => writeln!(out, " {line}")?,
