@@ -66,6 +66,7 @@ fn complain(why: impl Display) -> ExitCode {
 fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let engine = Engine {
         limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(!args.free_refusals),
+        memory: args.limit.memory(),
         seed: args.seed,
         max_keys: args.max_keys,
     };
@@ -89,8 +90,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         let mut out = AutoStream::new(io::stdout().lock(), args.color.to_choice());
         out.write_all(report::text(&summary, width).as_bytes())?;
         if source == Source::Sample {
-            let hint =
-                "This log is made up. For one of yours: tidegate replay access.log --limit bucket:1/s,5";
+            let hint = "This log is made up. For one of yours: tidegate replay access.log";
             writeln!(out, "\n{hint}")?;
         }
         out.flush()?;

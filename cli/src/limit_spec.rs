@@ -101,6 +101,15 @@ impl Period {
 }
 
 impl LimitSpec {
+    /// How long the limit remembers: a client that was silent for this long has its whole quota again.
+    pub fn memory(self) -> Duration {
+        let (period, times) = match self {
+            LimitSpec::Bucket { rate, burst } => (rate.period, burst.div_ceil(rate.count)),
+            LimitSpec::BurstSustain { sustain: window, .. } | LimitSpec::Window(window) => (window.period, 1),
+        };
+        period.duration().saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
+    }
+
     /// The engine's limit, not yet validated: that happens when a limiter is built.
     pub fn to_limit(self) -> Limit {
         match self {
@@ -333,6 +342,18 @@ mod tests {
                 panic!("{spec:?} is no window");
             };
             assert_eq!(quota.period.duration(), length, "{period}");
+        }
+    }
+
+    #[test]
+    fn a_limit_remembers_as_long_as_it_takes_to_recover() {
+        for (spec, memory_s) in [
+            ("bucket:1/10s,10", 100),
+            ("bucket:3/s,10", 4),
+            ("window:100/60s", 60),
+            ("burst-sustain:30/15s,100/300s", 300),
+        ] {
+            assert_eq!(spec.parse::<LimitSpec>().unwrap().memory(), Duration::from_secs(memory_s), "{spec}");
         }
     }
 

@@ -29,13 +29,12 @@ pub(super) fn chart(timeline: &Timeline, width: usize) -> String {
     let panel = |out: &mut String, name: &str, of: fn(&Slot) -> u64, rows: usize, style: Style| {
         let values: Vec<u64> = slots.iter().map(of).collect();
         let most = values.iter().copied().max().unwrap_or(0);
-        let _ = writeln!(
-            out,
-            "{INDENT}{style}{name}{style:#}{DIM}, at most {} in {}{DIM:#}",
-            HumanCount(most),
-            length_in_words(timeline.step_s)
-        );
-        if most > 0 {
+        if most == 0 {
+            let _ = writeln!(out, "{INDENT}{style}{name}{style:#}{DIM}: none{DIM:#}");
+        } else {
+            let step = length_in_words(timeline.step_s);
+            let most = HumanCount(most);
+            let _ = writeln!(out, "{INDENT}{style}{name}{style:#}{DIM}, at most {most} in {step}{DIM:#}");
             let wide: Vec<u64> =
                 values.iter().flat_map(|value| std::iter::repeat_n(*value, repeat)).collect();
             for row in bars::standing(&wide, rows) {
@@ -155,7 +154,7 @@ mod tests {
     #[test]
     fn nothing_refused_leaves_no_panel() {
         let shown = plain(&chart(&timeline(1, &[(1, 0)]), 80));
-        assert!(shown.contains("refused, at most 0 in 1 s"), "{shown}");
+        assert!(shown.contains("refused: none\n"), "{shown}");
         assert_eq!(shown.lines().count(), 2 + PASSED_ROWS + 2, "{shown}");
     }
 

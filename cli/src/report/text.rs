@@ -37,7 +37,7 @@ pub fn text(summary: &Summary, width: usize) -> String {
         out.push_str(&chart::chart(&summary.timeline, width));
         let _ = top(&mut out, summary, width);
     }
-    let _ = skips(&mut out, summary);
+    let _ = skips(&mut out, summary, width);
     out
 }
 
@@ -154,7 +154,7 @@ fn row(client: &TopClient, windows: bool, client_chars_max: usize) -> Vec<String
     row
 }
 
-fn skips(out: &mut String, summary: &Summary) -> std::fmt::Result {
+fn skips(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
     if summary.skipped == 0 {
         return Ok(());
     }
@@ -164,7 +164,8 @@ fn skips(out: &mut String, summary: &Summary) -> std::fmt::Result {
         summary.skipped_first.iter().map(|skipped| HumanCount(skipped.line).to_string()).collect();
     let digits = numbers.iter().map(String::len).max().unwrap_or(0);
     for (number, skipped) in numbers.iter().zip(&summary.skipped_first) {
-        writeln!(out, "{INDENT}{WARNING}line {number:>digits$}{WARNING:#}  {}", skipped.reason)?;
+        write!(out, "{INDENT}{WARNING}line {number:>digits$}{WARNING:#}  ")?;
+        wrapped(out, &skipped.reason, INDENT.len() + "line ".len() + digits + 2, width)?;
     }
     let more = summary.skipped - summary.skipped_first.len() as u64;
     if more > 0 {
@@ -175,6 +176,24 @@ fn skips(out: &mut String, summary: &Summary) -> std::fmt::Result {
         }
     }
     Ok(())
+}
+
+/// `words` and a line break; the line has `indent` columns already, and more lines begin that far in.
+fn wrapped(out: &mut String, words: &str, indent: usize, width: usize) -> std::fmt::Result {
+    let mut column = indent;
+    for word in words.split(' ') {
+        let chars = word.chars().count();
+        if column > indent && column + 1 + chars > width {
+            write!(out, "\n{:indent$}", "")?;
+            column = indent;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += chars;
+    }
+    writeln!(out)
 }
 
 /// `1 line`, `2,000 lines`.
