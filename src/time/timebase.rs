@@ -157,3 +157,6 @@ pub fn beyond_horizon(field: &'static str, span_ns: u128, span_ns_max: u128) -> 
     const SECOND: u128 = 1_000_000_000;
     ConfigError::BeyondHorizon { field, seconds: span_ns.div_ceil(SECOND), seconds_max: span_ns_max / SECOND }
 }
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests;

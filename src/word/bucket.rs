@@ -112,3 +112,44 @@ impl Bucket {
         (arrival.max(now) + cost).saturating_sub(self.depth).max(now)
     }
 }
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests {
+    use super::*;
+
+    /// The published vector: T = 10, τ = 15, so a depth of two emission intervals and a half. Times
+    /// are scaled by 2^20 / 10 and rounded down, arrival times compared to the nearest whole.
+    #[test]
+    fn gcra_vector_with_an_interval_of_10_and_a_tolerance_of_15() {
+        const BITS: u32 = 20;
+        let bucket = Bucket { burst: 2, depth: 5 << (BITS - 1), fraction_bits: BITS };
+        let scaled = |time: u64| (time << BITS) / 10;
+        let mut word = 0;
+        let mut seen = Vec::new();
+        for arrival in [0, 12, 18, 20, 25] {
+            let decided = bucket.decide(word, scaled(arrival), 1);
+            word = decided.next;
+            seen.push((decided.outcome == Outcome::Pass, (word * 10 + (1 << (BITS - 1))) >> BITS));
+        }
+        assert_eq!(seen, [(true, 10), (true, 22), (true, 32), (true, 42), (false, 42)]);
+    }
+
+    #[test]
+    fn a_refusal_writes_nothing() {
+        let bucket = Bucket::in_timebase(2, 8);
+        let full = bucket.decide(bucket.decide(0, 1000, 2).next, 1000, 1);
+        assert_eq!(full, Decided { outcome: Outcome::Exhausted(REFUSED), next: 1000 + 512 });
+    }
+
+    #[test]
+    fn a_cost_above_the_burst_can_never_fit_and_0_touches_nothing() {
+        let bucket = Bucket::in_timebase(5, 8);
+        for cost in [6, 1 << 40, u64::MAX] {
+            assert_eq!(
+                bucket.decide(7, 1000, cost),
+                Decided { outcome: Outcome::TooLarge(REFUSED), next: 7 }
+            );
+        }
+        assert_eq!(bucket.decide(7, 1000, 0), Decided { outcome: Outcome::Pass, next: 7 });
+    }
+}

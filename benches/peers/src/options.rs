@@ -1,0 +1,36 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::measure::Pace;
+
+/// Times one check of tidegate, of its peers, and of the floor that none of them can be under.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate-peers")]
+pub(crate) struct Options {
+    /// End within 55 seconds, with fewer and shorter rounds
+    #[arg(long)]
+    quick: bool,
+
+    /// This workload alone, on every thread count that it has
+    #[arg(long, value_name = "WORKLOAD")]
+    pub(crate) only: Option<String>,
+
+    /// Write the rows to FILE as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Options {
+    pub(crate) fn pace(&self) -> Pace {
+        if self.quick {
+            // Building and filling the contestants of the last workload comes on top of the time.
+            Pace { checks: 1 << 18, rounds_max: 15, time_max: Duration::from_secs(42) }
+        } else {
+            Pace { checks: 1 << 20, rounds_max: 41, time_max: Duration::from_secs(600) }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Fuzzes each target for SECONDS (10 unless given) and prints how many inputs it ran.
+#   ci/fuzz.sh [SECONDS] [TARGET...]
+# Needs a nightly toolchain, for the sanitizer and coverage flags; installs cargo-fuzz when it is missing.
+# What a run discovers goes to fuzz/corpus (not committed); the committed seeds in fuzz/seeds are only read.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+seconds=${1:-10}
+shift || true
+[[ $seconds =~ ^[0-9]+$ && $seconds -gt 0 ]] || {
+    echo "usage: ci/fuzz.sh [SECONDS] [TARGET...]; SECONDS is a whole number above 0, not '$seconds'" >&2
+    exit 2
+}
+
+nightly=$(rustup toolchain list 2>/dev/null | awk '/^nightly/ && !found { print $1; found = 1 }')
+[[ -n $nightly ]] || {
+    echo "fuzzing needs a nightly toolchain and rustup lists none: rustup toolchain install nightly" >&2
+    exit 1
+}
+echo "fuzzing with $(rustc "+$nightly" --version)"
+
+command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked
+
+# cargo-fuzz passes the target folder by flag, so that flag is the only way to move it.
+target_dir="${CARGO_TARGET_DIR:-target}/fuzz"
+targets=("$@")
+[[ ${#targets[@]} -gt 0 ]] || mapfile -t targets < <(cargo "+$nightly" fuzz list)
+[[ ${#targets[@]} -gt 0 ]] || { echo "fuzz/Cargo.toml names no target" >&2; exit 1; }
+
+cargo "+$nightly" fuzz build --target-dir "$target_dir"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+for target in "${targets[@]}"; do
+    mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
+    if cargo "+$nightly" fuzz run --target-dir "$target_dir" "$target" \
+        "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+        >"$log" 2>&1 </dev/null; then
+        runs=$(awk '/stat::number_of_executed_units:/ { print $2 }' "$log")
+        [[ ${runs:-0} -gt 0 ]] || { cat "$log"; echo "fuzz $target: ran no input" >&2; exit 1; }
+        printf 'fuzz %-14s %10d runs in %d s\n' "$target" "$runs" "$seconds"
+        passed=$((passed + 1))
+    else
+        tail -60 "$log"
+        printf 'fuzz %-14s FAILED: the input is under fuzz/artifacts/%s\n' "$target" "$target"
+        failed=$((failed + 1))
+    fi
+done
+echo "fuzz targets: $passed passed, $failed failed"
+[[ $failed -eq 0 ]]

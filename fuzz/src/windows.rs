@@ -1,0 +1,253 @@
+//! Windows, one or two, against the twin, which they must match to the nanosecond.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use arbitrary::Arbitrary;
+use tidegate::{Alignment, Denied, Limit, Pass, Window, WindowState};
+
+use crate::game::{self, Game, Judge};
+use crate::input::{Length, Number, Step};
+use crate::twin::{self, Decision, Start};
+
+#[derive(Arbitrary, Debug)]
+pub struct Input {
+    limit: Number,
+    period: Length,
+    sustain_limit: Number,
+    sustain_periods: Number,
+    alignment: u8,
+    count_refused: bool,
+    unix_ns: u64,
+    max_keys: u8,
+    steps: Vec<Step>,
+}
+
+/// Which limit is made of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    One,
+    BurstSustain,
+}
+
+pub fn run(input: &Input, kind: Kind) {
+    let (burst, period) = (input.limit.get(), input.period.get());
+    let sustain = input.sustain_limit.get();
+    let sustain_period = multiple(period, input.sustain_periods.get());
+    let alignment = match input.alignment % 3 {
+        0 => Alignment::Clock,
+        1 => Alignment::PerKey,
+        _ => Alignment::FirstRequest,
+    };
+    let first = Window::new(burst, period);
+    let (limit, windows) = match kind {
+        Kind::One => (
+            Limit::window(first),
+            vec![(u128::from(burst), period.as_nanos())],
+        ),
+        Kind::BurstSustain => (
+            Limit::burst_sustain(first, Window::new(sustain, sustain_period)),
+            vec![
+                (u128::from(burst), period.as_nanos()),
+                (u128::from(sustain), sustain_period.as_nanos()),
+            ],
+        ),
+    };
+    let unix = Duration::from_nanos(input.unix_ns >> 2);
+    let game = Game {
+        limit: limit.align(alignment).count_refused(input.count_refused),
+        cost_max: if kind == Kind::One {
+            burst
+        } else {
+            burst.min(sustain)
+        },
+        period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX),
+        max_keys: usize::from(input.max_keys % 8),
+        unix,
+        steps: &input.steps,
+    };
+    let sound = game.max_keys > 0
+        && windows
+            .iter()
+            .all(|&(limit, period_ns)| limit > 0 && period_ns > 0)
+        && windows[windows.len() - 1].1 % windows[0].1 == 0;
+    let twin = sound.then(|| {
+        let start = Start::Tiled {
+            shift_ns: unix.as_nanos(),
+        };
+        twin::Windows::new(&windows, start, input.count_refused)
+    });
+    let mut judge = Exact {
+        windows,
+        alignment,
+        twin,
+        shifts_ns: BTreeMap::new(),
+    };
+    let played = game::play(&game, &mut judge);
+    assert!(sound || !played, "built from {input:?}");
+}
+
+fn multiple(period: Duration, count: u64) -> Duration {
+    let ns = period.as_nanos().saturating_mul(count.into());
+    let seconds = u64::try_from(ns / 1_000_000_000).unwrap_or(u64::MAX);
+    // Below a thousand million, so the cast is exact.
+    Duration::new(seconds, (ns % 1_000_000_000) as u32)
+}
+
+struct Exact {
+    /// Limit and period in ns.
+    windows: Vec<(u128, u128)>,
+    alignment: Alignment,
+    /// None where the twin would be no limiter either.
+    twin: Option<twin::Windows>,
+    /// The keys that were charged, and how far each one's windows are shifted.
+    shifts_ns: BTreeMap<u64, u128>,
+}
+
+impl Exact {
+    /// The twin, for a key whose windows' place it can know: always on the wall clock, and after the first
+    /// charge where each key has its own. Windows that open with a request start on a grid whose step the
+    /// limiter chooses; what holds for those is in the game and in `admitted_max`.
+    fn twin(&mut self, key: u64) -> Option<&mut twin::Windows> {
+        let known = match self.alignment {
+            Alignment::Clock => true,
+            Alignment::PerKey => self.shifts_ns.contains_key(&key),
+            Alignment::FirstRequest => false,
+        };
+        self.twin.as_mut().filter(|_| known)
+    }
+
+    /// Learns from its first charge where a key's windows lie.
+    fn learn(&mut self, key: u64, now_ns: u128, states: &[WindowState]) {
+        if self.shifts_ns.contains_key(&key) {
+            return;
+        }
+        let (longest, (_, period_ns)) = (states.len() - 1, self.windows[self.windows.len() - 1]);
+        let end_ns = now_ns + states[longest].reset_after.as_nanos();
+        let shift_ns = (period_ns - end_ns % period_ns) % period_ns;
+        self.shifts_ns.insert(key, shift_ns);
+        if let (Alignment::PerKey, Some(twin)) = (self.alignment, &mut self.twin) {
+            twin.shift_key(key, shift_ns);
+        }
+    }
+
+    fn compare(&mut self, key: u64, now_ns: u128, cost: u64, found: Found<'_>) {
+        let Some(twin) = self.twin(key) else { return };
+        let expected = twin.check(key, now_ns, cost.into());
+        let expected = Terms::of_twin(&expected);
+        let found = Terms::of_answer(&found);
+        assert_eq!(
+            found, expected,
+            "tidegate (left), twin (right), key {key}, {cost} at {now_ns}"
+        );
+    }
+}
+
+impl Judge for Exact {
+    fn passed(&mut self, key: u64, now_ns: u128, cost: u64, pass: &Pass) {
+        self.learn(key, now_ns, &pass.windows());
+        self.compare(key, now_ns, cost, Found::Pass(pass));
+    }
+
+    fn exhausted(&mut self, key: u64, now_ns: u128, cost: u64, denied: &Denied) {
+        assert!(
+            self.shifts_ns.contains_key(&key),
+            "a new key was refused {cost}: {denied:?}"
+        );
+        self.compare(key, now_ns, cost, Found::Denied(denied));
+    }
+
+    fn looked(&mut self, key: u64, now_ns: u128, pass: &Pass) {
+        self.compare(key, now_ns, 0, Found::Pass(pass));
+    }
+
+    fn keys_owing(&mut self, now_ns: u128) -> usize {
+        let keys: Vec<u64> = self.shifts_ns.keys().copied().collect();
+        let mut owes = |key: &u64| match self.twin(*key) {
+            Some(twin) => twin.check(*key, now_ns, 0).reset_ns > 0,
+            None => true,
+        };
+        keys.iter().copied().filter(|key| owes(key)).count()
+    }
+
+    fn admitted_max(&self, forward_ns: u128) -> u128 {
+        // Windows that open with a request may each be short by a step of the grid, at most 1/64 of the
+        // first period.
+        let first_ns = self.windows[0].1;
+        let short_ns = if self.alignment == Alignment::FirstRequest {
+            first_ns / 64 + 1
+        } else {
+            0
+        };
+        let most = |&(limit, period_ns): &(u128, u128)| {
+            limit.saturating_mul(forward_ns / (period_ns - short_ns.min(period_ns - 1)) + 2)
+        };
+        self.windows.iter().map(most).min().unwrap_or(0)
+    }
+}
+
+enum Found<'a> {
+    Pass(&'a Pass),
+    Denied(&'a Denied),
+}
+
+/// What an answer and the twin's decision have in common. Counts above a limit are only compared as such:
+/// the limiter's stop at what their field holds.
+#[derive(Debug, PartialEq, Eq)]
+struct Terms {
+    passed: bool,
+    remaining: u128,
+    retry_ns: Option<u128>,
+    /// Limit, remaining, used up to the limit, next and reset, and whether it refuses.
+    shares: Vec<(u128, u128, u128, u128, u128, bool)>,
+}
+
+impl Terms {
+    fn of_twin(decision: &Decision) -> Self {
+        Self {
+            passed: decision.passed,
+            remaining: decision.remaining,
+            retry_ns: decision.retry_ns,
+            shares: decision
+                .shares
+                .iter()
+                .map(|share| {
+                    let used = share.observed.min(share.limit);
+                    (
+                        share.limit,
+                        share.remaining,
+                        used,
+                        share.next_ns,
+                        share.reset_ns,
+                        share.refuses,
+                    )
+                })
+                .collect(),
+        }
+    }
+
+    fn of_answer(found: &Found<'_>) -> Self {
+        let (windows, remaining, retry) = match found {
+            Found::Pass(pass) => (pass.windows(), pass.remaining(), None),
+            Found::Denied(denied) => (denied.windows(), denied.remaining(), denied.retry_after()),
+        };
+        Self {
+            passed: matches!(found, Found::Pass(_)),
+            remaining: remaining.into(),
+            retry_ns: retry.map(|wait| wait.as_nanos()),
+            shares: windows
+                .iter()
+                .map(|window| {
+                    (
+                        window.limit.into(),
+                        window.remaining.into(),
+                        window.observed.min(window.limit).into(),
+                        window.next_after.as_nanos(),
+                        window.reset_after.as_nanos(),
+                        window.refuses,
+                    )
+                })
+                .collect(),
+        }
+    }
+}
