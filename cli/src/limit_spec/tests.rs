@@ -14,10 +14,7 @@ fn quota(count: u64, period_count: u64, unit: Unit) -> Quota {
 
 #[test]
 fn the_documented_spellings_parse() {
-    assert_eq!(
-        "bucket:1/s,5".parse(),
-        Ok(LimitSpec::Bucket { rate: quota(1, 1, Unit::Second), burst: 5 })
-    );
+    assert_eq!("bucket:1/s,5".parse(), Ok(LimitSpec::Bucket { rate: quota(1, 1, Unit::Second), burst: 5 }));
     assert_eq!(
         "bucket:1/10s,10".parse(),
         Ok(LimitSpec::Bucket { rate: quota(1, 10, Unit::Second), burst: 10 })
@@ -85,10 +82,7 @@ fn errors_point_at_the_place() {
 #[test]
 fn the_caret_stands_under_the_place() {
     let error = "bucket:1/x,5".parse::<LimitSpec>().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "expected a unit: ms, s, m, h or d\n\n  bucket:1/x,5\n           ^ here"
-    );
+    assert_eq!(error.to_string(), "expected a unit: ms, s, m, h or d\n\n  bucket:1/x,5\n           ^ here");
 }
 
 proptest! {
