@@ -68,11 +68,7 @@ fn check_in_strict_mode(task: &str) {
         unsafe { libc::getppid() };
     }
     let count = admitted(CHECKS);
-    say(if count == CHECKS {
-        DONE
-    } else {
-        "child: some checks were refused"
-    });
+    say(if count == CHECKS { DONE } else { "child: some checks were refused" });
     stay();
 }
 
@@ -124,9 +120,7 @@ fn verdict(task: &str) -> &'static str {
             let length = out.read(&mut chunk).unwrap_or(0);
             heard.extend_from_slice(&chunk[..length]);
             let text = String::from_utf8_lossy(&heard);
-            let verdict = [UNAVAILABLE, DONE, ENDED]
-                .into_iter()
-                .find(|line| text.contains(line));
+            let verdict = [UNAVAILABLE, DONE, ENDED].into_iter().find(|line| text.contains(line));
             if verdict.is_some() || length == 0 {
                 let _too_late = sender.send(verdict.ok_or_else(|| text.into_owned()));
                 return;

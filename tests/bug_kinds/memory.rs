@@ -86,10 +86,7 @@ fn one_newcomer_does_not_sweep_the_table() {
 #[test]
 fn a_capacity_of_nothing_is_an_error() {
     let limit = Limit::bucket(Rate::per_second(1), 10);
-    let built = ExactLimiter::<u64>::builder(limit)
-        .max_keys(0)
-        .clock(Manual::new())
-        .build();
+    let built = ExactLimiter::<u64>::builder(limit).max_keys(0).clock(Manual::new()).build();
     assert!(built.is_err());
     let (limiter, _clock) = bounded(limit, 1);
     assert!(limiter.allow(&1));
