@@ -27,7 +27,7 @@ const KEYS: u64 = 3;
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Advance { eighths: u64, ns: u64 },
-    StepBack { eighths: u64, ns: u64 },
+    Back { eighths: u64, ns: u64 },
     Check { key: u64, cost: u64 },
 }
 
@@ -36,7 +36,7 @@ fn any_step(cost_max: u64) -> impl Strategy<Value = Step> {
     let far = prop_oneof![8 => 0..20_u64, 1 => 0..5_000_u64];
     prop_oneof![
         4 => (far, few_ns.clone()).prop_map(|(eighths, ns)| Step::Advance { eighths, ns }),
-        1 => (0..20_u64, few_ns).prop_map(|(eighths, ns)| Step::StepBack { eighths, ns }),
+        1 => (0..20_u64, few_ns).prop_map(|(eighths, ns)| Step::Back { eighths, ns }),
         10 => (0..KEYS, prop_oneof![3 => Just(1), 1 => 0..=cost_max])
             .prop_map(|(key, cost)| Step::Check { key, cost }),
     ]
@@ -61,14 +61,14 @@ fn play(
     let mut now_ns = start_ns;
     let span_ns = |eighths: u64, ns: u64| interval_ns.saturating_mul(eighths) / 8 + ns;
     clock.set(Duration::from_nanos(now_ns));
-    let steps_back = |step: &Step| matches!(step, Step::StepBack { .. });
+    let steps_back = |step: &Step| matches!(step, Step::Back { .. });
     if steps.iter().any(steps_back) {
         (0..KEYS).for_each(|key| check(u128::from(now_ns), key, 1));
     }
     for &step in steps {
         match step {
             Step::Advance { eighths, ns } => now_ns += span_ns(eighths, ns),
-            Step::StepBack { eighths, ns } => now_ns = now_ns.saturating_sub(span_ns(eighths, ns)),
+            Step::Back { eighths, ns } => now_ns = now_ns.saturating_sub(span_ns(eighths, ns)),
             Step::Check { key, cost } => {
                 check(u128::from(now_ns), key, cost);
                 continue;

@@ -64,7 +64,7 @@ fn parse(line: &str) -> Request {
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar after it, counted year by year.
 fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
-    let is_leap = |year: u64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let is_leap = |year: u64| year.is_multiple_of(if year.is_multiple_of(100) { 400 } else { 4 });
     let february = if is_leap(year) { 29 } else { 28 };
     let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let years: u64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();

@@ -111,3 +111,17 @@ fn a_full_table_opens_again_when_its_keys_are_idle() {
         }
     }
 }
+
+/// Class: one idle key among many that are live is never found, so that a table is full for good.
+#[test]
+fn one_idle_key_among_many_makes_room_in_the_end() {
+    let (limiter, clock) = bounded(Limit::bucket(Rate::per_second(1), 1_000), 1_000);
+    for key in 0..999 {
+        assert!(limiter.check_n(&key, 1_000).is_ok());
+    }
+    assert!(limiter.allow(&999));
+    clock.advance(secs(10));
+    let turned_away = (0..1_000).take_while(|_| !limiter.allow(&1_000)).count();
+    assert!(turned_away < 100, "{turned_away} refusals before the idle key was found");
+    assert!((0..999).all(|key| !limiter.check_n(&key, 11).is_ok()), "the live keys are as they were");
+}
