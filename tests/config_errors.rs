@@ -99,6 +99,14 @@ fn a_capacity_of_nothing() {
 }
 
 #[test]
+fn a_capacity_beyond_any_memory() {
+    let limit = Limit::bucket(Rate::per_second(1), 1);
+    let built = ExactLimiter::<u64>::builder(limit).max_keys(usize::MAX).clock(Manual::new()).build();
+    let message = built.err().unwrap().to_string().to_lowercase();
+    assert_says(&message, &["max_keys", "max keys"], &[&usize::MAX.to_string()], &AT_MOST);
+}
+
+#[test]
 fn beyond_the_horizon() {
     // A bucket that never fills; a window of a thousand years; a rate whose time is up within the hour.
     let slow = message(Limit::bucket(Rate::per_day(1), 1 << 62));
