@@ -1,1 +1,32 @@
-//! tidegate
+//! A lock-free, in-process rate limiter for servers that decide on every request.
+
+mod answer;
+mod decision;
+mod error;
+mod exact;
+mod limit;
+mod sync;
+mod table;
+mod time;
+mod word;
+
+pub use answer::{Denied, Pass};
+pub use decision::{Reason, WindowName, WindowState, Windows};
+pub use error::ConfigError;
+pub use exact::{ExactBuilder, ExactLimiter};
+pub use limit::{Alignment, Limit, Rate, Window};
+pub use time::{Clock, Manual, Precise, Ticking};
+
+/// The parts that benches, models and fuzz targets drive directly. Not covered by any promise of
+/// stability.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::sync::{AtomicU64, Ordering, Padded};
+    pub use crate::table::{
+        Answer, Charged, Engine, Entry, ExactTable, Hashing, Map, PapayaMap, Places, SEALED, Stored,
+    };
+    pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, timebase};
+    pub use crate::word::{
+        Bucket, Counts, Decided, Layout, Needs, Outcome, Rule, TABLE_BIT, WHOLE_DEBT, Windowed,
+    };
+}

@@ -44,11 +44,8 @@ pub struct Game<'a> {
 /// Plays to the end, or not at all if the limit is one that no limiter can honour. True if it was played.
 pub fn play(game: &Game<'_>, judge: &mut impl Judge) -> bool {
     let clock = Manual::at_unix(game.unix);
-    let built = ExactLimiter::<u64>::builder(game.limit)
-        .max_keys(game.max_keys)
-        .seed(1)
-        .clock(clock.clone())
-        .build();
+    let built =
+        ExactLimiter::<u64>::builder(game.limit).max_keys(game.max_keys).seed(1).clock(clock.clone()).build();
     let limiter = match built {
         Ok(limiter) => limiter,
         Err(error) => {
@@ -123,16 +120,10 @@ impl<J: Judge> Table<'_, J> {
             return;
         }
         let nanosecond = Duration::from_nanos(1);
-        assert!(
-            wait >= nanosecond,
-            "refused, but to come back at once: {denied:?}"
-        );
+        assert!(wait >= nanosecond, "refused, but to come back at once: {denied:?}");
         self.advance(wait - nanosecond);
         if let Ok(look) = self.check(key, 0) {
-            assert!(
-                look.remaining() < cost,
-                "a shorter wait than {denied:?} would do: {look:?}"
-            );
+            assert!(look.remaining() < cost, "a shorter wait than {denied:?} would do: {look:?}");
         }
         self.advance(nanosecond);
         let again = self.check(key, cost);
@@ -149,15 +140,12 @@ impl<J: Judge> Table<'_, J> {
             let admitted = self.admitted.entry(key).or_default();
             *admitted += u128::from(cost);
             let most = self.judge.admitted_max(self.forward_ns);
-            assert!(
-                *admitted <= most,
-                "key {key} was given {admitted}, {most} is the most"
-            );
+            assert!(*admitted <= most, "key {key} was given {admitted}, {most} is the most");
         }
 
         // A key that owed nothing was rightly forgotten; a clock that then steps back to when it owed
-        // something finds the judge remembering what the limiter need not.
-        let forgets = self.rewound && self.admitted.len() > self.game.max_keys;
+        // something finds the judge remembering what the limiter does not.
+        let forgets = self.rewound && self.limiter.len() < self.admitted.len();
         self.comparable &= now_ns <= TIME_MAX_NS && !forgets;
         if self.comparable {
             match &answer {

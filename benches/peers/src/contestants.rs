@@ -109,9 +109,7 @@ impl Contestant for Floor {
         let bytes = usize::try_from(workload.keys)? * BYTES_PER_KEY;
         Ok(Self {
             hasher: ahash::RandomState::with_seeds(1, 2, 3, 4),
-            lines: (0..bytes.div_ceil(size_of::<Line>()))
-                .map(|_| Line::default())
-                .collect(),
+            lines: (0..bytes.div_ceil(size_of::<Line>())).map(|_| Line::default()).collect(),
             burst: workload.limit.burst.into(),
         })
     }
@@ -129,8 +127,7 @@ impl Contestant for Floor {
             if count >= self.burst {
                 return false;
             }
-            let swap =
-                word.compare_exchange_weak(count, count + 1, Ordering::Relaxed, Ordering::Relaxed);
+            let swap = word.compare_exchange_weak(count, count + 1, Ordering::Relaxed, Ordering::Relaxed);
             match swap {
                 Ok(_) => return true,
                 Err(current) => count = current,

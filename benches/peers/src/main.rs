@@ -29,12 +29,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let cores = std::thread::available_parallelism()?.get();
     let workloads: Vec<_> = workload::all(cores)
         .into_iter()
-        .filter(|workload| {
-            options
-                .only
-                .as_deref()
-                .is_none_or(|only| workload.name == only)
-        })
+        .filter(|workload| options.only.as_deref().is_none_or(|only| workload.name == only))
         .collect();
     if workloads.is_empty() {
         return Err(format!("no such workload; there are: {}", workload::names(cores)).into());

@@ -101,10 +101,7 @@ impl<C: Contestant> Timed<C> {
         for &key in stream {
             admitted += u64::from(contestant.check(key.into()));
         }
-        (
-            start.elapsed().as_nanos() as f64 / stream.len() as f64,
-            admitted,
-        )
+        (start.elapsed().as_nanos() as f64 / stream.len() as f64, admitted)
     }
 }
 
@@ -153,15 +150,10 @@ pub(crate) fn workload(
 
     // Rounds of contestants: the first is there to warm up and is dropped.
     let mut rounds: Vec<Vec<f64>> = Vec::new();
-    while rounds.len() <= ROUNDS_MIN
-        || (rounds.len() <= pace.rounds_max && start.elapsed() < time_max)
-    {
+    while rounds.len() <= ROUNDS_MIN || (rounds.len() <= pace.rounds_max && start.elapsed() < time_max) {
         let number = rounds.len();
         let from = number * pace.checks % STREAM_LEN;
-        let parts: Vec<&[u32]> = streams
-            .iter()
-            .map(|stream| &stream[from..from + pace.checks])
-            .collect();
+        let parts: Vec<&[u32]> = streams.iter().map(|stream| &stream[from..from + pace.checks]).collect();
         let mut round = vec![0.0; runners.len()];
         for turn in 0..runners.len() {
             // Whoever comes first finds the machine as the last round left it: take turns at that.
@@ -172,10 +164,7 @@ pub(crate) fn workload(
     }
     rounds.remove(0);
 
-    let ours = runners
-        .iter()
-        .position(|runner| runner.name() == OURS)
-        .ok_or("we are missing")?;
+    let ours = runners.iter().position(|runner| runner.name() == OURS).ok_or("we are missing")?;
     Ok(runners
         .iter()
         .enumerate()
@@ -195,11 +184,7 @@ pub(crate) fn workload(
 }
 
 /// One round's nanoseconds, provided that every check was decided as the workload says.
-fn checked_round(
-    runner: &dyn Runner,
-    workload: &Workload,
-    parts: &[&[u32]],
-) -> Result<f64, Box<dyn Error>> {
+fn checked_round(runner: &dyn Runner, workload: &Workload, parts: &[&[u32]]) -> Result<f64, Box<dyn Error>> {
     let round = runner.round(parts)?;
     let checks: u64 = parts.iter().map(|part| part.len() as u64).sum();
     let expected = if workload.admits { checks } else { 0 };
@@ -249,10 +234,7 @@ mod tests {
     #[test]
     fn quartiles_lie_between_neighbours_in_proportion() {
         let quartiles = Quartiles::of([4.0, 1.0, 3.0, 2.0].into_iter());
-        assert_eq!(
-            (quartiles.lower, quartiles.median, quartiles.upper),
-            (1.75, 2.5, 3.25)
-        );
+        assert_eq!((quartiles.lower, quartiles.median, quartiles.upper), (1.75, 2.5, 3.25));
         assert_eq!(quantile(&[7.0], 0.75), 7.0);
     }
 }

@@ -28,17 +28,9 @@ impl Options {
     pub(crate) fn pace(&self) -> Pace {
         if self.quick {
             // Building and filling the contestants of the last workload comes on top of the time.
-            Pace {
-                checks: 1 << 18,
-                rounds_max: 15,
-                time_max: Duration::from_secs(42),
-            }
+            Pace { checks: 1 << 18, rounds_max: 15, time_max: Duration::from_secs(42) }
         } else {
-            Pace {
-                checks: 1 << 20,
-                rounds_max: 41,
-                time_max: Duration::from_secs(600),
-            }
+            Pace { checks: 1 << 20, rounds_max: 41, time_max: Duration::from_secs(600) }
         }
     }
 }

@@ -24,18 +24,10 @@ pub(crate) struct TokenLimit {
 
 /// A burst of 100 million, which no run uses up, so every check passes. A token takes 10 s to come back:
 /// no key is idle before the limiter is filled, or one that evicts idle keys would never be full.
-const ALL_PASS: TokenLimit = TokenLimit {
-    tokens: 6,
-    period: Duration::from_secs(60),
-    burst: 100_000_000,
-};
+const ALL_PASS: TokenLimit = TokenLimit { tokens: 6, period: Duration::from_secs(60), burst: 100_000_000 };
 
 /// One a day: the check that fills the limiter beforehand takes it, and every other is refused.
-const ALL_REFUSED: TokenLimit = TokenLimit {
-    tokens: 1,
-    period: Duration::from_secs(24 * 60 * 60),
-    burst: 1,
-};
+const ALL_REFUSED: TokenLimit = TokenLimit { tokens: 1, period: Duration::from_secs(24 * 60 * 60), burst: 1 };
 
 #[derive(Clone, Copy, Debug)]
 enum Order {
@@ -58,22 +50,11 @@ pub(crate) struct Workload {
 
 impl Workload {
     fn new(name: &'static str, threads: usize, keys: u32, order: Order) -> Self {
-        Self {
-            name,
-            threads,
-            keys,
-            limit: ALL_PASS,
-            admits: true,
-            order,
-        }
+        Self { name, threads, keys, limit: ALL_PASS, admits: true, order }
     }
 
     fn refused(self) -> Self {
-        Self {
-            limit: ALL_REFUSED,
-            admits: false,
-            ..self
-        }
+        Self { limit: ALL_REFUSED, admits: false, ..self }
     }
 
     /// The keys of each thread, the same in every run and for every contestant.
@@ -85,23 +66,17 @@ impl Workload {
                     Order::Uniform => indexes(Uniform::new(0, self.keys)?, rng, |key| key),
                     // Ranks count from 1. The cast is exact: ranks are whole and fit in 32 bits.
                     #[allow(clippy::cast_possible_truncation)]
-                    Order::Zipf => indexes(Zipf::new(f64::from(self.keys), 1.0)?, rng, |rank| {
-                        rank as u32 - 1
-                    }),
+                    Order::Zipf => {
+                        indexes(Zipf::new(f64::from(self.keys), 1.0)?, rng, |rank| rank as u32 - 1)
+                    }
                 })
             })
             .collect()
     }
 }
 
-fn indexes<T>(
-    distribution: impl Distribution<T>,
-    mut rng: impl Rng,
-    index: impl Fn(T) -> u32,
-) -> Vec<u32> {
-    (0..STREAM_LEN)
-        .map(|_| index(distribution.sample(&mut rng)))
-        .collect()
+fn indexes<T>(distribution: impl Distribution<T>, mut rng: impl Rng, index: impl Fn(T) -> u32) -> Vec<u32> {
+    (0..STREAM_LEN).map(|_| index(distribution.sample(&mut rng))).collect()
 }
 
 /// Every workload, with those for all cores last.

@@ -1,0 +1,187 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tidegate::Alignment;
+
+use crate::limit_spec::LimitSpec;
+use crate::sample::BUNDLED_SEED;
+
+/// Rate limits that hold, tried on your own traffic
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what a limit would have done to the requests in an access log
+    Replay(ReplayArgs),
+    /// Write the access log that the bundled sample was made with
+    #[command(hide = true)]
+    SampleLog(SampleLogArgs),
+}
+
+const REPLAY_LONG: &str = "\
+Show what a limit would have done to the requests in an access log.
+
+Reads common and combined access logs (and anything that adds fields at their end), plain or gzip. \
+Every request is put to the limit at the time in its line, in the order of those times, one quota for \
+each client: IPv4 addresses singly, IPv6 addresses by their /64, host names as they stand. Lines that \
+are no requests are skipped and reported, and never stop a replay.";
+
+const REPLAY_AFTER: &str = "\
+Limits:
+  bucket:1/s,5                    a token bucket: 1 token a second, at most 5 kept
+  bucket:1/10s,10                 1 token in 10 seconds, at most 10 kept
+  window:100/60s                  a fixed window: 100 in 60 seconds
+  burst-sustain:30/15s,100/300s   two nested windows counted at once; the long
+                                  one is a whole multiple of the short one
+  Periods are a number and a unit (ms, s, m, h, d); 1/s is 1/1s.
+
+Examples:
+  tidegate replay                                   a bundled sample log
+  tidegate replay access.log --limit bucket:5/s,20
+  tidegate replay access.log.1.gz --top 25
+  zcat -f access.log* | tidegate replay - --limit window:100/m --align first-request
+  tidegate replay access.log --json | jq .refused_by
+
+JSON:
+  One object. lines = skipped + passed + refused. refused is the sum of
+  refused_by: burst, sustain and both (of burst-sustain limits: by that window
+  alone, or by both at once), limit (of limits with one part) and full (more
+  clients than --max-keys). refused_by always has all five.
+
+Exit status:
+  0  the whole log was replayed, lines skipped or not
+  1  the log could not be read, or only in part, or no line of it is a request
+  2  the command line is wrong, or the limit cannot be built";
+
+/// What `replay` is asked to do.
+#[derive(Args, Debug)]
+#[command(long_about = REPLAY_LONG, after_help = REPLAY_AFTER)]
+pub struct ReplayArgs {
+    /// The log: a file, or - for standard input; a bundled sample if left out
+    pub log: Option<PathBuf>,
+
+    /// The limit of each client
+    #[arg(short, long, value_name = "LIMIT", default_value = "burst-sustain:10/15s,30/300s")]
+    pub limit: LimitSpec,
+
+    /// Where windows begin (buckets have no windows)
+    #[arg(short, long, value_enum, default_value_t = Align::Clock)]
+    pub align: Align,
+
+    /// Let refused requests use up no window; by default they count
+    #[arg(long)]
+    pub free_refusals: bool,
+
+    /// How many of the clients refused most to list
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+
+    /// Print one JSON object in place of the report
+    #[arg(long)]
+    pub json: bool,
+
+    /// The limiter's room for clients; as many as the log has if left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_keys: Option<u32>,
+
+    /// What the limiter hashes with; the same seed gives the same result (it decides the phases of
+    /// --align per-key)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// When to colour the report; auto heeds NO_COLOR and where the report goes
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
+/// What `sample-log` is asked to do.
+#[derive(Args, Debug)]
+pub struct SampleLogArgs {
+    /// The seed; the same seed gives the same bytes
+    #[arg(long, value_name = "N", default_value_t = BUNDLED_SEED)]
+    pub seed: u64,
+
+    /// How many times two hours, about 5,000 lines each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub episodes: u32,
+}
+
+/// Where windows begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Align {
+    /// At whole periods of Unix time, for all clients together
+    Clock,
+    /// At whole periods too, shifted for each client
+    PerKey,
+    /// At a client's first request after its last window ended
+    FirstRequest,
+}
+
+impl Align {
+    /// The engine's name for it.
+    pub fn to_alignment(self) -> Alignment {
+        match self {
+            Align::Clock => Alignment::Clock,
+            Align::PerKey => Alignment::PerKey,
+            Align::FirstRequest => Alignment::FirstRequest,
+        }
+    }
+
+    /// As written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Align::Clock => "clock",
+            Align::PerKey => "per-key",
+            Align::FirstRequest => "first-request",
+        }
+    }
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// In any case
+    Always,
+    /// In no case
+    Never,
+}
+
+impl Color {
+    /// The choice as the output stream takes it.
+    pub fn to_choice(self) -> anstream::ColorChoice {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn names_of_alignments_are_those_accepted() {
+        for align in Align::value_variants() {
+            assert_eq!(Align::from_str(align.name(), false).as_ref(), Ok(align));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What each subcommand does, step by step, and with what exit status it ends.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anstream::AutoStream;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command, ReplayArgs, SampleLogArgs};
+use crate::limit_spec::LimitSpec;
+use crate::log::read::{Log, read};
+use crate::log::source::{Source, decompress};
+use crate::progress::Progress;
+use crate::replay::engine::Engine;
+use crate::replay::summary::{Detail, Summary, summarize};
+use crate::{report, sample};
+
+/// Runs the command that the process was started with.
+pub fn run() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Replay(args) => replay(&args),
+        Command::SampleLog(args) => sample_log(&args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(Failure::Usage(why)) => Cli::command().error(ErrorKind::ValueValidation, why).exit(),
+        Err(Failure::Input(why)) => complain(why),
+        // Who reads us has seen enough, `head` for one: nothing is wrong.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) => complain(format_args!("cannot write the result: {error}")),
+    }
+}
+
+/// Why there is no result, or nobody to give it to.
+enum Failure {
+    Usage(String),
+    Input(String),
+    Output(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    /// Only writing is left to `?`; what goes wrong with the input is put in words on the spot.
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+/// Says on standard error what went wrong; the status is 1.
+fn complain(why: impl Display) -> ExitCode {
+    // When not even standard error can be written, the exit status has to be enough.
+    let _ = writeln!(io::stderr(), "tidegate: {why}");
+    ExitCode::from(1)
+}
+
+fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    let engine = Engine {
+        limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(!args.free_refusals),
+        seed: args.seed,
+        max_keys: args.max_keys,
+    };
+    let unbuildable = |error| Failure::Usage(format!("--limit {}: {error}", args.limit));
+    engine.validate().map_err(unbuildable)?;
+
+    let source = Source::from_argument(args.log.clone());
+    let (mut progress, log) = load(&source)?;
+    let width = report::width();
+    let slots_max = if args.json { report::JSON_SLOTS_MAX } else { report::slots_max(width) };
+    let detail = Detail { top: args.top, slots_max };
+    progress.replaying(log.events.len());
+    let summary = summarize(&log, &engine, detail, |done| progress.replayed(done));
+    progress.done();
+    let summary = describe(summary.map_err(unbuildable)?, args, &source, &log);
+
+    if args.json {
+        report::json(&summary, &mut io::stdout().lock())?;
+    } else {
+        let mut out = AutoStream::new(io::stdout().lock(), args.color.to_choice());
+        out.write_all(report::text(&summary, width).as_bytes())?;
+        out.flush()?;
+    }
+    Ok(status(&summary))
+}
+
+/// Reads the whole log, as far as it can be read.
+fn load(source: &Source) -> Result<(Progress, Log), Failure> {
+    let unreadable = |error: io::Error| Failure::Input(format!("cannot read {source}: {error}"));
+    if *source == Source::Stdin && io::stdin().is_terminal() {
+        // Reading from the keyboard looks like hanging to whoever expected the sample.
+        let _ = writeln!(io::stderr(), "tidegate: reading a log from the terminal, until Ctrl-D");
+    }
+    let (raw, length) = source.open().map_err(unreadable)?;
+    let mut progress = Progress::reading(length);
+    let input = decompress(progress.follow(raw)).map_err(unreadable)?;
+    let mut log = read(input, |lines| progress.lines(lines));
+    match log.broken.take() {
+        Some((_, error)) if log.lines == 0 => Err(unreadable(in_words(error))),
+        broken => {
+            log.broken = broken.map(|(line, error)| (line, in_words(error)));
+            Ok((progress, log))
+        }
+    }
+}
+
+/// The decompressor's own words mean little to who only sees a file.
+fn in_words(error: io::Error) -> io::Error {
+    let words = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the gzip data ends early; is the file cut short?".to_owned(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+            format!("the gzip data is damaged ({error})")
+        }
+        _ => return error,
+    };
+    io::Error::new(error.kind(), words)
+}
+
+/// Adds to a summary what describes the run.
+fn describe(mut summary: Summary, args: &ReplayArgs, source: &Source, log: &Log) -> Summary {
+    let has_windows = !matches!(args.limit, LimitSpec::Bucket { .. });
+    summary.source = source.to_string();
+    summary.limit = args.limit.to_string();
+    summary.align = has_windows.then(|| args.align.name());
+    summary.refusals_count = has_windows.then_some(!args.free_refusals);
+    summary.seed = args.seed;
+    summary.incomplete =
+        log.broken.as_ref().map(|(line, error)| format!("reading stopped in line {line}: {error}"));
+    summary
+}
+
+fn status(summary: &Summary) -> ExitCode {
+    if let Some(why) = &summary.incomplete {
+        complain(format_args!("{}: {why}", summary.source))
+    } else if summary.lines > 0 && summary.skipped == summary.lines {
+        complain(format_args!("{}: no line is a request of an access log", summary.source))
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn sample_log(args: &SampleLogArgs) -> Result<ExitCode, Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    sample::write(&mut out, args.seed, args.episodes)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,24 @@
+//! The `tidegate` command as a library, so that tests and fuzzers reach its parsers.
+//!
+//! [`run`] is the whole command. [`limit_spec`] and [`log::line`] read what strangers write: they never
+//! panic, and hold no more than their input.
+//!
+//! ```text
+//! command            what `tidegate replay` does, step by step
+//! report/            text · bars · chart · json
+//! replay/            engine · summary · timeline
+//! log/               source · read · line          sample/   scenes
+//! args · progress · key · limit_spec
+//! ```
+
+pub mod args;
+mod command;
+pub mod key;
+pub mod limit_spec;
+pub mod log;
+mod progress;
+pub mod replay;
+pub mod report;
+pub mod sample;
+
+pub use command::run;

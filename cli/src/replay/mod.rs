@@ -1,0 +1,23 @@
+//! The replay itself: every request put to the engine ([`engine`]), counted by time ([`timeline`]) and
+//! summed up ([`summary`]).
+
+pub mod engine;
+pub mod summary;
+pub mod timeline;
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It passed.
+    Passed,
+    /// The burst window refused it, the sustain window would not have.
+    Burst,
+    /// The sustain window refused it, the burst window would not have.
+    Sustain,
+    /// Both windows refused it.
+    Both,
+    /// The only part of a limit refused it: the bucket, or the single window.
+    Limit,
+    /// The limiter had no room for its client.
+    Full,
+}

@@ -1,0 +1,257 @@
+//! Everything that a report says, as plain data: what `--json` prints is this, field by field.
+
+use serde::Serialize;
+use tidegate::ConfigError;
+
+use super::Outcome;
+use super::engine::Engine;
+use super::timeline::Timeline;
+use crate::key::ClientKey;
+use crate::log::read::{Event, Log};
+
+/// The result of a replay.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    /// Where the log came from.
+    pub source: String,
+    /// The limit, in the spelling of the command line.
+    pub limit: String,
+    /// Where windows begin; `None` when the limit has none.
+    pub align: Option<&'static str>,
+    /// Whether refused requests use up windows; `None` when the limit has none.
+    pub refusals_count: Option<bool>,
+    /// What keys were hashed with.
+    pub seed: u64,
+    /// All lines of the log.
+    pub lines: u64,
+    /// Lines that are no requests.
+    pub skipped: u64,
+    /// Requests that passed.
+    pub passed: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// The refused, by what refused them.
+    pub refused_by: RefusedBy,
+    /// Distinct clients.
+    pub clients: u64,
+    /// Clients of which at least one request was refused.
+    pub clients_refused: u64,
+    /// The clients refused most, at most as many as asked for.
+    pub top: Vec<TopClient>,
+    /// First and last request; `None` without requests.
+    pub span: Option<Span>,
+    /// The requests by time.
+    pub timeline: Timeline,
+    /// How many lines were skipped for each reason, the commonest first.
+    pub skipped_by: Vec<SkippedBy>,
+    /// The first few of the skipped lines.
+    pub skipped_first: Vec<SkippedLine>,
+    /// Why the log could not be read to its end, if so.
+    pub incomplete: Option<String>,
+}
+
+/// Refused requests by what refused them; the sum is all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RefusedBy {
+    /// By the burst window alone.
+    pub burst: u64,
+    /// By the sustain window alone.
+    pub sustain: u64,
+    /// By both windows at once.
+    pub both: u64,
+    /// By a limit that has one part: a bucket or a window.
+    pub limit: u64,
+    /// For want of room for the client.
+    pub full: u64,
+}
+
+/// One client among those refused most.
+#[derive(Clone, Debug, Serialize)]
+pub struct TopClient {
+    /// The client.
+    pub client: String,
+    /// Its requests that passed.
+    pub passed: u64,
+    /// Its requests that were refused.
+    pub refused: u64,
+    /// The refused, by what refused them.
+    pub refused_by: RefusedBy,
+}
+
+/// The time from the first request to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    /// The first, in nanoseconds since the Unix epoch.
+    pub first_unix_ns: u64,
+    /// The last, in nanoseconds since the Unix epoch.
+    pub last_unix_ns: u64,
+}
+
+/// Lines skipped for one reason.
+#[derive(Clone, Debug, Serialize)]
+pub struct SkippedBy {
+    /// The reason.
+    pub reason: &'static str,
+    /// How many lines.
+    pub lines: u64,
+}
+
+/// One skipped line.
+#[derive(Clone, Debug, Serialize)]
+pub struct SkippedLine {
+    /// Its number, from 1.
+    pub line: u64,
+    /// What was wrong with it.
+    pub reason: String,
+}
+
+impl RefusedBy {
+    fn add(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Passed => {}
+            Outcome::Burst => self.burst += 1,
+            Outcome::Sustain => self.sustain += 1,
+            Outcome::Both => self.both += 1,
+            Outcome::Limit => self.limit += 1,
+            Outcome::Full => self.full += 1,
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.burst + self.sustain + self.both + self.limit + self.full
+    }
+}
+
+/// How much of the result to keep.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail {
+    /// How many of the clients refused most.
+    pub top: usize,
+    /// The most slots that the timeline may have.
+    pub slots_max: usize,
+}
+
+/// Replays a log and sums it up; the fields that describe the run itself are left to the caller.
+///
+/// # Errors
+///
+/// What the engine finds wrong with the limit.
+pub fn summarize(
+    log: &Log,
+    engine: &Engine,
+    detail: Detail,
+    tick: impl FnMut(usize),
+) -> Result<Summary, ConfigError> {
+    let mut tally = Tally::new(log, detail.slots_max);
+    engine.replay(log, |event, outcome| tally.add(event, outcome), tick)?;
+    let mut summary = tally.sum(&log.keys, detail.top);
+    summary.lines = log.lines;
+    summary.skipped = log.skips.total;
+    for (reason, lines) in &log.skips.by_kind {
+        summary.skipped_by.push(SkippedBy { reason, lines: *lines });
+    }
+    summary.skipped_by.sort_by_key(|skipped| std::cmp::Reverse(skipped.lines));
+    for (line, error) in &log.skips.first {
+        summary.skipped_first.push(SkippedLine { line: *line, reason: error.to_string() });
+    }
+    if let (Some(first), Some(last)) = (log.events.first(), log.events.last()) {
+        let (first_unix_ns, last_unix_ns) = (first.at_unix_ns, last.at_unix_ns);
+        summary.span = Some(Span { first_unix_ns, last_unix_ns });
+    }
+    Ok(summary)
+}
+
+/// Counts by client and by time while requests are replayed.
+struct Tally {
+    passed: Vec<u64>,
+    refused: Vec<RefusedBy>,
+    timeline: Timeline,
+}
+
+impl Tally {
+    fn new(log: &Log, slots_max: usize) -> Self {
+        let timeline = match (log.events.first(), log.events.last()) {
+            (Some(first), Some(last)) => Timeline::spanning(first.at_unix_ns, last.at_unix_ns, slots_max),
+            _ => Timeline::default(),
+        };
+        Tally {
+            passed: vec![0; log.keys.len()],
+            refused: vec![RefusedBy::default(); log.keys.len()],
+            timeline,
+        }
+    }
+
+    fn add(&mut self, event: Event, outcome: Outcome) {
+        let key = event.key as usize;
+        let passed = outcome == Outcome::Passed;
+        if passed {
+            self.passed[key] += 1;
+        } else {
+            self.refused[key].add(outcome);
+        }
+        if let Some(slot) = self.timeline.slot_mut(event.at_unix_ns) {
+            slot.passed += u64::from(passed);
+            slot.refused += u64::from(!passed);
+        }
+    }
+
+    fn sum(self, keys: &[ClientKey], top: usize) -> Summary {
+        let mut summary = Summary { timeline: self.timeline, ..Summary::default() };
+        summary.clients = keys.len() as u64;
+        summary.passed = self.passed.iter().sum();
+        let mut most: Vec<(u64, usize)> = Vec::new();
+        for (key, refused) in self.refused.iter().enumerate() {
+            let by = &mut summary.refused_by;
+            by.burst += refused.burst;
+            by.sustain += refused.sustain;
+            by.both += refused.both;
+            by.limit += refused.limit;
+            by.full += refused.full;
+            if refused.total() > 0 {
+                most.push((refused.total(), key));
+            }
+        }
+        summary.refused = summary.refused_by.total();
+        summary.clients_refused = most.len() as u64;
+        // Among equals the one that came first in the log stands first.
+        most.sort_by_key(|(refused, key)| (std::cmp::Reverse(*refused), *key));
+        for (refused, key) in most.into_iter().take(top) {
+            summary.top.push(TopClient {
+                client: keys[key].to_string(),
+                passed: self.passed[key],
+                refused,
+                refused_by: self.refused[key],
+            });
+        }
+        summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_the_most_refused_stand_first() {
+        let events: Vec<Event> =
+            (0..6).map(|at| Event { at_unix_ns: at * 1_000_000_000, key: at as u32 % 3 }).collect();
+        let keys = ["a", "b", "c"].map(ClientKey::from_client).to_vec();
+        let log = Log { events, keys, lines: 6, ..Log::default() };
+        let mut tally = Tally::new(&log, 60);
+        let outcomes =
+            [Outcome::Passed, Outcome::Burst, Outcome::Full, Outcome::Passed, Outcome::Limit, Outcome::Both];
+        for (event, outcome) in log.events.iter().zip(outcomes) {
+            tally.add(*event, outcome);
+        }
+        let summary = tally.sum(&log.keys, 1);
+        assert_eq!((summary.passed, summary.refused), (2, 4));
+        let by = RefusedBy { burst: 1, sustain: 0, both: 1, limit: 1, full: 1 };
+        assert_eq!(summary.refused_by, by);
+        assert_eq!((summary.clients, summary.clients_refused), (3, 2));
+        assert_eq!(summary.top.len(), 1);
+        assert_eq!((summary.top[0].client.as_str(), summary.top[0].refused), ("b", 2));
+        let timed: u64 = summary.timeline.slots.iter().map(|slot| slot.passed + slot.refused).sum();
+        assert_eq!(timed, 6);
+    }
+}

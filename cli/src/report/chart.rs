@@ -1,0 +1,187 @@
+//! The timeline as a chart: passed and refused, each at its own scale, over one axis of time.
+//!
+//! Two panels, not one stacked bar: a refusal in a thousand would be no pixel of a stack, and without
+//! colour the two would run together.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+use indicatif::HumanCount;
+use jiff::Timestamp;
+
+use super::bars;
+use super::text::{DIM, INDENT, PASSED, REFUSED};
+use crate::replay::timeline::{Slot, Timeline};
+
+const PASSED_ROWS: usize = 6;
+const REFUSED_ROWS: usize = 4;
+
+/// How far labels stand from each other at least, in columns.
+const LABEL_COLUMNS: usize = 12;
+
+const DAY_S: u64 = 86_400;
+
+/// The chart, `width` columns wide at most.
+pub(super) fn chart(timeline: &Timeline, width: usize) -> String {
+    let mut out = String::new();
+    let slots = &timeline.slots;
+    let repeat = ((width - 2 * INDENT.len()) / slots.len().max(1)).max(1);
+    let panel = |out: &mut String, name: &str, of: fn(&Slot) -> u64, rows: usize, style: Style| {
+        let values: Vec<u64> = slots.iter().map(of).collect();
+        let most = values.iter().copied().max().unwrap_or(0);
+        let _ = writeln!(
+            out,
+            "{INDENT}{style}{name}{style:#}{DIM}, at most {} in {}{DIM:#}",
+            HumanCount(most),
+            length_in_words(timeline.step_s)
+        );
+        if most > 0 {
+            let wide: Vec<u64> =
+                values.iter().flat_map(|value| std::iter::repeat_n(*value, repeat)).collect();
+            for row in bars::standing(&wide, rows) {
+                let _ = writeln!(out, "{INDENT}{style}{}{style:#}", row.trim_end());
+            }
+        }
+    };
+    panel(&mut out, "passed", |slot| slot.passed, PASSED_ROWS, PASSED);
+    panel(&mut out, "refused", |slot| slot.refused, REFUSED_ROWS, REFUSED);
+    let (axis, labels) = axis(timeline, repeat);
+    let _ = writeln!(out, "{INDENT}{DIM}{axis}{DIM:#}");
+    let _ = writeln!(out, "{INDENT}{DIM}{labels}{DIM:#}");
+    out
+}
+
+/// The axis with its ticks, and the labels under them.
+fn axis(timeline: &Timeline, repeat: usize) -> (String, String) {
+    let columns = timeline.slots.len() * repeat;
+    let every_s = label_step_s(timeline.step_s, repeat);
+    let mut axis = String::new();
+    let mut labels = String::new();
+    let mut labels_width = 0;
+    for slot in 0..timeline.slots.len() {
+        let at_s = timeline.start_unix_s + slot as u64 * timeline.step_s;
+        let column = slot * repeat;
+        let label = label(at_s, every_s);
+        let fits = column >= labels_width && column + label.len() <= columns.max(label.len());
+        let tick = at_s.is_multiple_of(every_s) && fits;
+        axis.push(if tick { '┬' } else { '─' });
+        axis.extend(std::iter::repeat_n('─', repeat - 1));
+        if tick {
+            labels.extend(std::iter::repeat_n(' ', column - labels_width));
+            labels.push_str(&label);
+            labels_width = column + label.len() + 1;
+            labels.push(' ');
+        }
+    }
+    (axis, labels.trim_end().to_owned())
+}
+
+/// How much time lies between two labels: a multiple of the step that a clock or calendar has.
+fn label_step_s(step_s: u64, repeat: usize) -> u64 {
+    const ROUND_S: [u64; 16] =
+        [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, DAY_S];
+    let wide_enough = |every_s: u64| {
+        every_s.is_multiple_of(step_s) && every_s / step_s * repeat as u64 >= LABEL_COLUMNS as u64
+    };
+    let rounds = ROUND_S.into_iter();
+    let days = (1..=LABEL_COLUMNS as u64).map(|slots| step_s.saturating_mul(slots).max(DAY_S));
+    rounds.chain(days).find(|every_s| wide_enough(*every_s)).unwrap_or(u64::MAX)
+}
+
+fn label(at_s: u64, every_s: u64) -> String {
+    let format = match every_s {
+        0..60 => "%H:%M:%S",
+        60..DAY_S if at_s.is_multiple_of(DAY_S) => "%d %b",
+        60..DAY_S => "%H:%M",
+        // From a quarter of a year on, days tell little.
+        _ if every_s < 90 * DAY_S => "%d %b",
+        _ => "%b %Y",
+    };
+    let second = i64::try_from(at_s).unwrap_or(i64::MAX);
+    Timestamp::from_second(second).map_or_else(|_| "?".to_owned(), |at| at.strftime(format).to_string())
+}
+
+/// `120` as `2 min`.
+fn length_in_words(length_s: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(DAY_S, "day"), (3_600, "h"), (60, "min"), (1, "s")];
+    for (unit_s, name) in UNITS {
+        if length_s.is_multiple_of(unit_s) {
+            let plural = if name == "day" && length_s > DAY_S { "s" } else { "" };
+            return format!("{} {name}{plural}", length_s / unit_s);
+        }
+    }
+    format!("{length_s} s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2 March 2026, 09:00 UTC.
+    const NINE: u64 = 1_772_442_000;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn timeline(step_s: u64, counts: &[(u64, u64)]) -> Timeline {
+        let slots = counts.iter().map(|(passed, refused)| Slot { passed: *passed, refused: *refused });
+        Timeline { start_unix_s: NINE, step_s, slots: slots.collect() }
+    }
+
+    #[test]
+    fn a_chart_has_two_panels_over_one_axis() {
+        let mut counts = vec![(4, 0); 36];
+        counts[20] = (8, 2_000);
+        let shown = plain(&chart(&timeline(300, &counts), 40));
+        let expected = "  passed, at most 8 in 5 min
+                      █
+                      █
+                      █
+  ████████████████████████████████████
+  ████████████████████████████████████
+  ████████████████████████████████████
+  refused, at most 2,000 in 5 min
+                      █
+                      █
+                      █
+                      █
+  ┬───────────┬───────────┬───────────
+  09:00       10:00       11:00
+";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn nothing_refused_leaves_no_panel() {
+        let shown = plain(&chart(&timeline(1, &[(1, 0)]), 80));
+        assert!(shown.contains("refused, at most 0 in 1 s"), "{shown}");
+        assert_eq!(shown.lines().count(), 2 + PASSED_ROWS + 2, "{shown}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_page() {
+        for width in [40, 80, 120, 132] {
+            for slots in [1, 2, 7, width / 2 - 2, width - 4] {
+                for step_s in [1, 2, 15, 120, 900, 3_600, 7_200, DAY_S, 7 * DAY_S, 448 * DAY_S] {
+                    let timeline = timeline(step_s, &vec![(3, 1); slots]);
+                    for line in plain(&chart(&timeline, width)).lines() {
+                        assert!(line.chars().count() <= width, "{width} {slots} {step_s}: {line}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_are_round() {
+        assert_eq!(label_step_s(1, 1), 15);
+        assert_eq!(label_step_s(120, 1), 1_800);
+        assert_eq!(label_step_s(7_200, 1), DAY_S);
+        assert_eq!(label_step_s(7_200, 2), 43_200);
+        assert_eq!(label_step_s(DAY_S, 2), 6 * DAY_S);
+        assert_eq!(label(NINE, 3_600), "09:00");
+        assert_eq!(label(NINE + 15 * 3_600, 3_600), "03 Mar");
+        assert_eq!(label(NINE, 100 * DAY_S), "Mar 2026");
+    }
+}

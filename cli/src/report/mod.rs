@@ -1,0 +1,44 @@
+//! A summary put before the reader: as a page of text ([`text()`]) or as JSON ([`json`]).
+
+mod bars;
+mod chart;
+mod text;
+
+use std::io::{self, Write};
+
+use terminal_size::{Width, terminal_size};
+
+use crate::replay::summary::Summary;
+
+pub use text::text;
+
+/// How finely the timeline is cut for programs, which have no width.
+pub const JSON_SLOTS_MAX: usize = 60;
+
+const WIDTH_MIN: usize = 40;
+const WIDTH_DEFAULT: usize = 80;
+/// Beyond this, lines are longer than eyes like to follow.
+const WIDTH_MAX: usize = 132;
+
+/// How many columns a report may take: those of the terminal, or of `COLUMNS` where there is none.
+pub fn width() -> usize {
+    let terminal = terminal_size().map(|(Width(columns), _)| usize::from(columns));
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal.or_else(variable).unwrap_or(WIDTH_DEFAULT).clamp(WIDTH_MIN, WIDTH_MAX)
+}
+
+/// How many slots of time a page of this width has room for.
+pub fn slots_max(width: usize) -> usize {
+    width - 2 * text::INDENT.len()
+}
+
+/// Writes the summary as one JSON object.
+///
+/// # Errors
+///
+/// What `out` reports.
+pub fn json(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, summary)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}

@@ -1,0 +1,251 @@
+//! `Pass` and `Denied`: what a check answers.
+//!
+//! Both are small copies of what the decision was made from (the rule, the word it left, the time).
+//! Everything that can be asked of them is computed when it is asked: a caller who only wants to know
+//! whether to go on pays for nothing else.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::decision::{Reason, WindowName, WindowState, Windows};
+use crate::word::{Part, Refusing, Rule};
+
+const NOBODY: Refusing = Refusing { first: false, sustain: false };
+
+/// A rule, a word and a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Snapshot {
+    pub(crate) rule: Rule,
+    pub(crate) word: u64,
+    /// The limiter's time in nanoseconds.
+    pub(crate) ns: u64,
+    /// By how much the key's time is shifted, in units.
+    pub(crate) phase: u64,
+}
+
+impl Snapshot {
+    fn moment(&self) -> u64 {
+        self.rule.time().units(self.ns) + self.phase
+    }
+
+    /// The wait until a moment; `None` if it lies beyond the horizon.
+    fn wait(&self, moment: u64) -> Option<Duration> {
+        let at_ns = self.rule.time().first_ns_at(moment.saturating_sub(self.phase))?;
+        Some(Duration::from_nanos(at_ns.saturating_sub(self.ns)))
+    }
+
+    /// The same, with a wait that never ends for what lies beyond the horizon.
+    fn wait_or_max(&self, moment: u64) -> Duration {
+        self.wait(moment).unwrap_or(Duration::MAX)
+    }
+
+    fn parts(&self) -> [Part; 2] {
+        self.rule.parts(self.word, self.moment())
+    }
+
+    /// The part with the fewest left; of equals the one that takes longer to give more.
+    fn tightest(&self) -> Part {
+        let [first, second] = self.parts();
+        let key = |part: &Part| (remaining(part), u64::MAX - part.next);
+        if key(&second) <= key(&first) { second } else { first }
+    }
+
+    fn reset_after(&self) -> Duration {
+        let [first, second] = self.parts();
+        self.wait_or_max(first.reset.max(second.reset))
+    }
+
+    fn windows(&self, refusing: Refusing) -> Windows {
+        let [first, second] = self.parts();
+        let state = |part: Part, refuses| WindowState {
+            name: part.name,
+            limit: part.limit,
+            period: Duration::from_nanos(self.rule.time().span_ns(part.period)),
+            remaining: remaining(&part),
+            observed: part.used,
+            next_after: self.wait_or_max(part.next),
+            reset_after: self.wait_or_max(part.reset),
+            refuses,
+        };
+        if first.name == second.name {
+            Windows::one(state(first, refusing.first))
+        } else {
+            Windows::two(state(first, refusing.first), state(second, refusing.sustain))
+        }
+    }
+
+    fn debug(&self, f: &mut fmt::Formatter<'_>, name: &str, refusing: Refusing) -> fmt::Result {
+        f.debug_struct(name).field("windows", &&*self.windows(refusing)).finish_non_exhaustive()
+    }
+}
+
+fn remaining(part: &Part) -> u64 {
+    part.limit.saturating_sub(part.used)
+}
+
+/// The request may go on, and has been charged.
+#[derive(Clone, Copy)]
+#[must_use = "a pass is only one of two answers; use `allow` when nothing else matters"]
+pub struct Pass {
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Pass {
+    /// The limit of the window with the fewest left (of the only one; of the bucket, its burst).
+    pub fn limit(&self) -> u64 {
+        self.snapshot.tightest().limit
+    }
+
+    /// What would still pass right now, in units of cost.
+    pub fn remaining(&self) -> u64 {
+        remaining(&self.snapshot.tightest())
+    }
+
+    /// The wait until [`remaining`](Self::remaining) grows: the next whole token of a bucket, the end
+    /// of the window with the fewest left. Zero when nothing is used.
+    pub fn next_after(&self) -> Duration {
+        self.snapshot.wait_or_max(self.snapshot.tightest().next)
+    }
+
+    /// The wait until nothing counts as used any more.
+    pub fn reset_after(&self) -> Duration {
+        self.snapshot.reset_after()
+    }
+
+    /// Every window of the limit as it stands after this request.
+    pub fn windows(&self) -> Windows {
+        self.snapshot.windows(NOBODY)
+    }
+}
+
+impl fmt::Debug for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot.debug(f, "Pass", NOBODY)
+    }
+}
+
+/// The request must not go on.
+#[derive(Clone, Copy)]
+pub struct Denied {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) cost: u64,
+    pub(crate) reason: Reason,
+    pub(crate) refusing: Refusing,
+    /// For [`Reason::Full`]: the limiter's time in nanoseconds at which a slot may become free.
+    pub(crate) room_at_ns: u64,
+}
+
+impl Denied {
+    /// Why.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The window that is waited for: the one with the longest wait, sustain when both are equal.
+    pub fn binding(&self) -> WindowName {
+        self.retry_at().0
+    }
+
+    /// The limit of the [binding](Self::binding) window.
+    pub fn limit(&self) -> u64 {
+        self.binding_part().limit
+    }
+
+    /// What would still pass right now, in units of cost: less than was asked for; 0 for
+    /// [`Reason::Full`].
+    pub fn remaining(&self) -> u64 {
+        if self.reason == Reason::Full { 0 } else { remaining(&self.snapshot.tightest()) }
+    }
+
+    /// What was used in the binding window's period, this request included if refused ones count.
+    pub fn observed(&self) -> u64 {
+        self.binding_part().used
+    }
+
+    /// The shortest wait that is enough: the same request passes then if nobody else comes first, and
+    /// fails a nanosecond earlier, in the limiter's time.
+    ///
+    /// `None` for [`Reason::TooLarge`], and at the end of the limiter's time (decades away): no wait
+    /// is enough. For [`Reason::Full`] it is when one of the keys looked at becomes idle, which is no
+    /// promise.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.reason {
+            Reason::TooLarge => None,
+            Reason::Full => Some(Duration::from_nanos(self.room_at_ns.saturating_sub(self.snapshot.ns))),
+            Reason::Exhausted => self.snapshot.wait(self.retry_at().1),
+        }
+    }
+
+    /// [`retry_after`](Self::retry_after) in whole seconds as the `Retry-After` field of HTTP wants
+    /// it: rounded up, at least 1. `u64::MAX` where no wait is enough: do not tell a caller to try
+    /// again then.
+    pub fn retry_after_secs(&self) -> u64 {
+        let Some(wait) = self.retry_after() else { return u64::MAX };
+        let up = u64::from(wait.subsec_nanos() > 0);
+        wait.as_secs().saturating_add(up).max(1)
+    }
+
+    /// The wait until there is more quota in the window with the fewest left.
+    pub fn next_after(&self) -> Duration {
+        self.snapshot.wait_or_max(self.snapshot.tightest().next)
+    }
+
+    /// The wait until nothing counts as used any more.
+    pub fn reset_after(&self) -> Duration {
+        self.snapshot.reset_after()
+    }
+
+    /// Every window of the limit as it stands after this request; `refuses` tells which ones refused
+    /// it.
+    pub fn windows(&self) -> Windows {
+        self.snapshot.windows(self.refusing)
+    }
+
+    fn retry_at(&self) -> (WindowName, u64) {
+        self.snapshot.rule.retry_at(self.snapshot.word, self.snapshot.moment(), self.cost)
+    }
+
+    fn binding_part(&self) -> Part {
+        let [first, second] = self.snapshot.parts();
+        if first.name == self.binding() { first } else { second }
+    }
+}
+
+impl fmt::Debug for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot.debug(f, "Denied", self.refusing)
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            Reason::TooLarge => {
+                write!(
+                    f,
+                    "a cost of {} can never fit the {} limit of {}",
+                    self.cost,
+                    self.binding(),
+                    self.limit()
+                )
+            }
+            Reason::Full => f.write_str("the limiter holds as many keys as it may, and none is idle"),
+            Reason::Exhausted => {
+                write!(
+                    f,
+                    "the {} limit of {} is used up ({} used)",
+                    self.binding(),
+                    self.limit(),
+                    self.observed()
+                )?;
+                match self.retry_after() {
+                    Some(wait) => write!(f, "; retry after {wait:?}"),
+                    None => f.write_str("; its time has ended"),
+                }
+            }
+        }
+    }
+}
+
+impl Error for Denied {}

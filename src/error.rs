@@ -1,0 +1,103 @@
+//! Why a limiter could not be built.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A limit, or a setting, that no limiter can honour.
+///
+/// Every constructor of a limit accepts anything; `build()` checks the whole and returns the first
+/// thing that is wrong. The message names the field, the value given and what is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A count is 0 where at least 1 is needed: a rate, a burst, a window's limit, `max_keys`.
+    Zero {
+        /// The field, as `rate`, `burst`, `window limit`, `burst limit`, `sustain limit`, `max_keys`.
+        field: &'static str,
+    },
+    /// A period is 0 where at least one nanosecond is needed.
+    ZeroPeriod {
+        /// The field, as `rate period`, `window period`, `burst period`, `sustain period`.
+        field: &'static str,
+    },
+    /// The sustain period is not a whole multiple (2 or more) of the burst period.
+    NotAMultiple {
+        /// The burst period.
+        burst: Duration,
+        /// The sustain period.
+        sustain: Duration,
+    },
+    /// The sustain limit is below the burst limit, so that the burst limit could never be reached.
+    SustainBelowBurst {
+        /// The burst limit, in requests.
+        burst: u64,
+        /// The sustain limit, in requests.
+        sustain: u64,
+    },
+    /// A period, or the time a bucket takes to fill, leaves less than seven years before the
+    /// limiter's own time ends.
+    BeyondHorizon {
+        /// The field, as `window period`, `sustain period`, `rate period`, `burst`.
+        field: &'static str,
+        /// What was asked for, in seconds (rounded up).
+        seconds: u128,
+        /// The most that is allowed, in seconds.
+        seconds_max: u128,
+    },
+    /// A rate so high that the limiter's time would end in less than seven years.
+    RateTooHigh {
+        /// Tokens a second (rounded down).
+        per_second: u128,
+        /// The most that is allowed, in tokens a second.
+        per_second_max: u128,
+    },
+    /// The window's counts and its time do not fit one 62-bit word together.
+    TooWide {
+        /// The limit that is too large, as `window limit`, `burst limit`, `sustain limit`.
+        field: &'static str,
+        /// The limit given.
+        limit: u64,
+        /// The largest limit that would fit in its place.
+        limit_max: u64,
+    },
+    /// `max_keys` is larger than a table can number.
+    TooManyKeys {
+        /// The number given.
+        keys: usize,
+        /// The most that is allowed.
+        keys_max: usize,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Zero { field } => write!(f, "{field} is 0; it must be at least 1"),
+            Self::ZeroPeriod { field } => write!(f, "{field} is 0 s; it must be at least 1 ns"),
+            Self::NotAMultiple { burst, sustain } => write!(
+                f,
+                "sustain period is {sustain:?}; it must be a whole multiple, 2 or more, of the burst period {burst:?}"
+            ),
+            Self::SustainBelowBurst { burst, sustain } => {
+                write!(f, "sustain limit is {sustain}; it must be at least the burst limit, {burst}")
+            }
+            Self::BeyondHorizon { field, seconds, seconds_max } => write!(
+                f,
+                "{field} spans {seconds} s; it may span at most {seconds_max} s, so that the limiter's time lasts 7 years"
+            ),
+            Self::RateTooHigh { per_second, per_second_max } => write!(
+                f,
+                "rate is {per_second} a second; it may be at most {per_second_max} a second, so that the limiter's time lasts 7 years"
+            ),
+            Self::TooWide { field, limit, limit_max } => write!(
+                f,
+                "{field} is {limit}; it may be at most {limit_max} beside these periods, for one 62-bit word to hold the time and the counts"
+            ),
+            Self::TooManyKeys { keys, keys_max } => {
+                write!(f, "max_keys is {keys}; it may be at most {keys_max}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,231 @@
+//! [`ExactLimiter`]: whole keys in a concurrent map.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+
+use crate::answer::{Denied, Pass, Snapshot};
+use crate::decision::Reason;
+use crate::error::ConfigError;
+use crate::limit::Limit;
+use crate::table::{Answer, Charged, Engine, ExactTable, Hashing, PLACES_MAX, PapayaMap};
+use crate::time::{Clock, Origin, Ticking};
+use crate::word::{Outcome, Refusing, Rule};
+
+/// Keys a limiter holds unless told otherwise.
+const MAX_KEYS_DEFAULT: usize = 100_000;
+
+/// A limiter that keeps each key whole: two keys never share a count, however their hashes fall.
+///
+/// Checks take no lock and, for a key that is known, allocate nothing. At most `max_keys` keys are
+/// live at once. An idle key (one that a fresh key could not be told from) is evicted when room is
+/// wanted, a few at a time; a key that owes anything never is. A new key that finds no room is refused
+/// with [`Reason::Full`].
+///
+/// Share it by reference or in an [`Arc`](std::sync::Arc): every method takes `&self`.
+///
+/// ```
+/// use tidegate::{ExactLimiter, Limit, Rate};
+///
+/// let limiter = ExactLimiter::<String>::builder(Limit::bucket(Rate::per_second(100), 2)).build()?;
+///
+/// assert_eq!(limiter.check("client-7").map(|pass| pass.remaining()).ok(), Some(1));
+/// assert!(limiter.allow("client-7"));
+/// let denied = limiter.check("client-7").unwrap_err();
+/// assert_eq!(denied.retry_after_secs(), 1);
+/// # Ok::<(), tidegate::ConfigError>(())
+/// ```
+pub struct ExactLimiter<K, C = Ticking> {
+    table: ExactTable<PapayaMap<K>>,
+    engine: Engine<C>,
+    hashing: Hashing,
+    limit: Limit,
+}
+
+/// Settings of an [`ExactLimiter`] to be.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is limited before `build`"]
+pub struct ExactBuilder<K, C = Ticking> {
+    limit: Limit,
+    max_keys: usize,
+    seed: Option<u64>,
+    clock: ClockChoice<C>,
+    key: std::marker::PhantomData<fn() -> K>,
+}
+
+#[derive(Clone, Debug)]
+enum ClockChoice<C> {
+    Given(C),
+    /// Made when the limiter is built: it may block and start a thread.
+    Later(fn() -> C),
+}
+
+impl<K: Hash + Eq> ExactLimiter<K> {
+    /// Begins a limiter that enforces `limit` for each key.
+    pub fn builder(limit: Limit) -> ExactBuilder<K> {
+        ExactBuilder {
+            limit,
+            max_keys: MAX_KEYS_DEFAULT,
+            seed: None,
+            clock: ClockChoice::Later(Ticking::new),
+            key: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
+    /// The most keys that are live at once, 1 to 2^32 − 2; 100 000 unless told. Room for as many is
+    /// set aside when the limiter is built.
+    pub fn max_keys(mut self, keys: usize) -> Self {
+        self.max_keys = keys;
+        self
+    }
+
+    /// Fixes how keys are hashed, for runs that repeat on one kind of processor (phases of
+    /// [`Alignment::PerKey`](crate::Alignment::PerKey) follow from it). Unless told, seeds are random:
+    /// keep it so where callers choose their keys.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The clock; a [`Ticking`] one unless told.
+    pub fn clock<D: Clock>(self, clock: D) -> ExactBuilder<K, D> {
+        let Self { limit, max_keys, seed, key, .. } = self;
+        ExactBuilder { limit, max_keys, seed, clock: ClockChoice::Given(clock), key }
+    }
+
+    /// Checks everything and builds the limiter.
+    ///
+    /// May block for up to 200 ms when it makes the first [`Ticking`] clock of the process.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] that names the first setting that cannot be honoured.
+    pub fn build(self) -> Result<ExactLimiter<K, C>, ConfigError> {
+        let rule = Rule::new(&self.limit)?;
+        if self.max_keys == 0 {
+            return Err(ConfigError::Zero { field: "max_keys" });
+        }
+        if self.max_keys > PLACES_MAX {
+            return Err(ConfigError::TooManyKeys { keys: self.max_keys, keys_max: PLACES_MAX });
+        }
+        let clock = match self.clock {
+            ClockChoice::Given(clock) => clock,
+            ClockChoice::Later(make) => make(),
+        };
+        let origin = match Rule::wall_periods_ns(&self.limit) {
+            Some((period_ns, longest_ns)) => Origin::on_wall(period_ns, longest_ns, &clock),
+            None => Origin::fixed(Rule::longest_period_ns(&self.limit)),
+        };
+        Ok(ExactLimiter {
+            table: ExactTable::new(PapayaMap::new(self.max_keys), self.max_keys),
+            engine: Engine { rule, clock, origin },
+            hashing: self.seed.map_or_else(Hashing::random, Hashing::seeded),
+            limit: self.limit,
+        })
+    }
+}
+
+impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
+    /// Decides one request of `key`, and counts it.
+    ///
+    /// # Errors
+    /// [`Denied`] when the request must not go on.
+    #[inline]
+    pub fn check<Q>(&self, key: &Q) -> Result<Pass, Denied>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.check_n(key, 1)
+    }
+
+    /// Decides a request that costs `cost`: all of it is charged, or nothing passes.
+    ///
+    /// A cost of 0 looks without touching: it always passes, changes nothing and creates no key.
+    ///
+    /// # Errors
+    /// [`Denied`] when the request must not go on; [`Reason::TooLarge`] when it never can.
+    #[inline]
+    pub fn check_n<Q>(&self, key: &Q, cost: u64) -> Result<Pass, Denied>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let hash = self.hashing.of(key);
+        match self.table.check(&self.engine, hash, key, cost) {
+            Answer::Decided(charged) => self.answer(charged, hash, cost),
+            Answer::Full { ns, room_at_ns } => Err(self.full(ns, room_at_ns, hash, cost)),
+        }
+    }
+
+    /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
+    #[inline]
+    pub fn allow<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.table.check(&self.engine, self.hashing.of(key), key, 1) {
+            Answer::Decided(charged) => charged.decided.outcome == Outcome::Pass,
+            Answer::Full { .. } => false,
+        }
+    }
+
+    /// Keys that are live now; an estimate while other threads check.
+    pub fn len(&self) -> usize {
+        self.table.keys()
+    }
+
+    /// Whether no key is live.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The most keys that are live at once.
+    pub fn max_keys(&self) -> usize {
+        self.table.max_keys()
+    }
+
+    /// The limit it was built from.
+    pub fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// The clock it runs on.
+    pub fn clock(&self) -> &C {
+        &self.engine.clock
+    }
+
+    #[inline]
+    fn snapshot(&self, word: u64, ns: u64, hash: u64) -> Snapshot {
+        let rule = self.engine.rule;
+        Snapshot { rule, word, ns, phase: rule.phase(hash) }
+    }
+
+    #[inline]
+    fn answer(&self, charged: Charged, hash: u64, cost: u64) -> Result<Pass, Denied> {
+        let snapshot = self.snapshot(charged.decided.next, charged.ns, hash);
+        let (reason, refusing) = match charged.decided.outcome {
+            Outcome::Pass => return Ok(Pass { snapshot }),
+            Outcome::Exhausted(refusing) => (Reason::Exhausted, refusing),
+            Outcome::TooLarge(refusing) => (Reason::TooLarge, refusing),
+        };
+        Err(Denied { snapshot, cost, reason, refusing, room_at_ns: 0 })
+    }
+
+    #[cold]
+    fn full(&self, ns: u64, room_at_ns: u64, hash: u64, cost: u64) -> Denied {
+        let refusing = Refusing { first: false, sustain: false };
+        Denied { snapshot: self.snapshot(0, ns, hash), cost, reason: Reason::Full, refusing, room_at_ns }
+    }
+}
+
+impl<K, C> fmt::Debug for ExactLimiter<K, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExactLimiter")
+            .field("limit", &self.limit)
+            .field("max_keys", &self.table.max_keys())
+            .finish_non_exhaustive()
+    }
+}

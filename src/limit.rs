@@ -1,0 +1,174 @@
+//! What a user asks for: a bucket, a window, or burst + sustain windows. Plain values that accept
+//! anything; whether a limiter can honour them is checked when it is built.
+
+use std::time::Duration;
+
+/// So many tokens in so much time, refilled evenly.
+///
+/// From 1 a year to 10^10 a second, each exact: no rate is rounded to whole nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    tokens: u64,
+    period: Duration,
+}
+
+impl Rate {
+    /// `tokens` in each `period`. Both must be above 0 when a limiter is built from it.
+    pub const fn new(tokens: u64, period: Duration) -> Self {
+        Self { tokens, period }
+    }
+
+    /// `tokens` a second.
+    pub const fn per_second(tokens: u64) -> Self {
+        Self::new(tokens, Duration::from_secs(1))
+    }
+
+    /// `tokens` a minute.
+    pub const fn per_minute(tokens: u64) -> Self {
+        Self::new(tokens, Duration::from_secs(60))
+    }
+
+    /// `tokens` an hour.
+    pub const fn per_hour(tokens: u64) -> Self {
+        Self::new(tokens, Duration::from_secs(60 * 60))
+    }
+
+    /// `tokens` a day of 86 400 s.
+    pub const fn per_day(tokens: u64) -> Self {
+        Self::new(tokens, Duration::from_secs(24 * 60 * 60))
+    }
+
+    /// Tokens added in each [`period`](Self::period).
+    pub const fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// The time in which [`tokens`](Self::tokens) are added.
+    pub const fn period(&self) -> Duration {
+        self.period
+    }
+}
+
+/// So many requests in a fixed period, after which the count starts again at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    limit: u64,
+    period: Duration,
+}
+
+impl Window {
+    /// At most `limit` requests (or units of cost) in each `period`. With limit 30 the 30th passes
+    /// and the 31st is refused.
+    pub const fn new(limit: u64, period: Duration) -> Self {
+        Self { limit, period }
+    }
+
+    /// The most that one period admits.
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How long the window lasts.
+    pub const fn period(&self) -> Duration {
+        self.period
+    }
+}
+
+/// Where a window begins and ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Alignment {
+    /// Periods tile the Unix epoch: a 15 s window ends at :00, :15, :30 and :45, for every key at
+    /// once.
+    Clock,
+    /// Periods tile the Unix epoch shifted by an amount of the key's own, so that the windows of a
+    /// thousand keys do not all start again in one instant.
+    #[default]
+    PerKey,
+    /// A window opens at the key's first request after the one before has ended; bursts tile the
+    /// sustain window from there. Openings are kept on a grid of at most 1/64 of the (burst) period,
+    /// so that a window may end early by up to one step of it.
+    FirstRequest,
+}
+
+/// The shape of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Shape {
+    Bucket { rate: Rate, burst: u64 },
+    Window(Window),
+    BurstSustain { burst: Window, sustain: Window },
+}
+
+/// What a limiter enforces for each key.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate::{Alignment, Limit, Rate, Window};
+///
+/// // 100 a second on average, up to 200 at once.
+/// let bucket = Limit::bucket(Rate::per_second(100), 200);
+///
+/// // 30 in each 15 s and 100 in each 300 s, both counted at once.
+/// let windows = Limit::burst_sustain(
+///     Window::new(30, Duration::from_secs(15)),
+///     Window::new(100, Duration::from_secs(300)),
+/// )
+/// .align(Alignment::Clock);
+/// # assert_ne!(bucket, windows);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limit {
+    shape: Shape,
+    alignment: Alignment,
+    count_refused: bool,
+}
+
+impl Limit {
+    const fn new(shape: Shape) -> Self {
+        Self { shape, alignment: Alignment::PerKey, count_refused: true }
+    }
+
+    /// A token bucket that holds at most `burst` tokens and refills evenly at `rate`. A refused
+    /// request takes nothing.
+    pub const fn bucket(rate: Rate, burst: u64) -> Self {
+        Self::new(Shape::Bucket { rate, burst })
+    }
+
+    /// One fixed window.
+    pub const fn window(window: Window) -> Self {
+        Self::new(Shape::Window(window))
+    }
+
+    /// Two fixed windows counted at once. A request must fit both; the sustain period is a whole
+    /// multiple of the burst period and the sustain limit at least the burst limit.
+    pub const fn burst_sustain(burst: Window, sustain: Window) -> Self {
+        Self::new(Shape::BurstSustain { burst, sustain })
+    }
+
+    /// Where windows begin and end; [`Alignment::PerKey`] unless told. Buckets have no windows and
+    /// ignore it.
+    #[must_use]
+    pub const fn align(mut self, alignment: Alignment) -> Self {
+        self.alignment = alignment;
+        self
+    }
+
+    /// Whether a refused request counts in the windows too; `true` unless told. A request whose cost
+    /// can never fit is never counted. Buckets ignore it: a refusal takes no token.
+    #[must_use]
+    pub const fn count_refused(mut self, count: bool) -> Self {
+        self.count_refused = count;
+        self
+    }
+
+    pub(crate) const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(crate) const fn alignment(&self) -> Alignment {
+        self.alignment
+    }
+
+    pub(crate) const fn counts_refused(&self) -> bool {
+        self.count_refused
+    }
+}

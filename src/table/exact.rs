@@ -1,0 +1,394 @@
+//! The exact table: whole keys in a concurrent map, a word to each, never more than `max_keys`.
+//!
+//! # Protocol
+//!
+//! * **Paths.** *Check*: find the key's entry, charge its word in one exchange. *New key*: take a
+//!   place, insert an entry whose word is charged already, note the hash in the place. *Evict*: let the
+//!   hand visit a few places; where a word is idle, seal it, remove its entry, put the place back.
+//! * **Sealing.** An idle word is exchanged for [`SEALED`] before its entry leaves the map. If a check
+//!   charges it first, the seal fails and the key stays. If the seal comes first, the check finds no
+//!   value there, charges nothing, helps to remove the entry and starts again. So no check is ever
+//!   charged to an entry that others cannot find.
+//! * **Sealed is for good.** An entry never leaves that state, so "remove it if it is sealed" removes
+//!   the very entry, though the same key may have come back meanwhile under the same hash and in the
+//!   same place. Exactly one thread's removal succeeds, and that one puts the place back.
+//! * **Two threads on one new key.** The map takes one entry; the other thread puts its place back and
+//!   is charged on the winner's word.
+//! * **Nobody waits.** Whoever stops in between leaves at most a sealed entry, which the next check of
+//!   its key removes, or a reserved place, which comes back with it.
+//! * **Time.** Idleness may be judged by any reading: a late clock keeps a key longer. A new key is
+//!   charged at a precise reading made after it was found missing, so that a thread with an old reading
+//!   cannot begin a window anew that the evicted word had seen end.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use papaya::{Equivalent, HashMap, LocalGuard};
+
+use super::places::Places;
+use super::{Charged, Engine};
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::Clock;
+use crate::word::TABLE_BIT;
+
+/// The word of an entry that is leaving the map.
+pub const SEALED: u64 = TABLE_BIT;
+
+/// Places visited for each new key, so that room is made before it is needed.
+const VISITS_PER_NEW_KEY: usize = 2;
+/// Places visited before a new key is turned away.
+#[cfg(not(tidegate_loom))]
+const VISITS_WHEN_FULL: usize = 64;
+#[cfg(tidegate_loom)]
+const VISITS_WHEN_FULL: usize = 2;
+/// How often a check starts again because its entry was leaving, or another thread inserted first.
+const ATTEMPTS: usize = 16;
+
+/// A key as the map holds it.
+#[derive(Debug)]
+pub struct Stored<K> {
+    /// Hash of the key, as [`super::Hashing`] makes it.
+    pub hash: u64,
+    /// The entry's place.
+    pub place: u32,
+    /// The key itself.
+    pub key: K,
+}
+
+/// An entry found in the map.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'g> {
+    /// The entry's place.
+    pub place: u32,
+    /// The key's word.
+    pub word: &'g AtomicU64,
+}
+
+/// What the table needs of a concurrent map. papaya is the one that ships; a loom model brings its
+/// own of two slots.
+pub trait Map<K> {
+    /// Keeps what was found alive.
+    type Guard<'m>
+    where
+        Self: 'm;
+
+    /// Begins an access.
+    fn guard(&self) -> Self::Guard<'_>;
+
+    /// The entry of a key.
+    fn get<'g, Q>(&self, hash: u64, key: &Q, guard: &'g Self::Guard<'_>) -> Option<Entry<'g>>
+    where
+        K: Borrow<Q> + 'g,
+        Q: Eq + ?Sized;
+
+    /// The entry with this hash in this place.
+    fn get_at<'g>(&self, hash: u64, place: u32, guard: &'g Self::Guard<'_>) -> Option<Entry<'g>>
+    where
+        K: 'g;
+
+    /// Inserts an entry; false, and nothing changed, if the key has one.
+    fn insert(&self, stored: Stored<K>, word: u64, guard: &Self::Guard<'_>) -> bool;
+
+    /// Removes the entry with this hash in this place if its word is [`SEALED`]; true for the one
+    /// caller who did.
+    fn remove_sealed(&self, hash: u64, place: u32, guard: &Self::Guard<'_>) -> bool;
+
+    /// Entries in the map.
+    fn count(&self) -> usize;
+}
+
+/// The answer to a check.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    /// Decided on the key's word.
+    Decided(Charged),
+    /// No room for a new key.
+    Full {
+        /// The limiter's time in nanoseconds.
+        ns: u64,
+        /// When one of the keys looked at becomes idle.
+        room_at_ns: u64,
+    },
+}
+
+/// Words by whole key.
+#[derive(Debug)]
+pub struct ExactTable<M> {
+    map: M,
+    places: Places,
+}
+
+impl<M> ExactTable<M> {
+    /// A table of at most `max_keys` keys in an empty map.
+    pub fn new(map: M, max_keys: usize) -> Self {
+        Self { map, places: Places::new(max_keys) }
+    }
+
+    /// The most keys it holds.
+    pub fn max_keys(&self) -> usize {
+        self.places.count()
+    }
+
+    /// Keys it holds.
+    pub fn keys<K>(&self) -> usize
+    where
+        M: Map<K>,
+    {
+        // The map adds up counters that move meanwhile, and may be ahead for an instant.
+        self.map.count().min(self.max_keys())
+    }
+
+    /// Decides a request of `cost` for a key, and charges it.
+    #[inline]
+    pub fn check<K, Q, C>(&self, engine: &Engine<C>, hash: u64, key: &Q, cost: u64) -> Answer
+    where
+        M: Map<K>,
+        K: Borrow<Q>,
+        Q: Eq + ToOwned<Owned = K> + ?Sized,
+        C: Clock,
+    {
+        let guard = self.map.guard();
+        if let Some(entry) = self.map.get(hash, key, &guard)
+            && let Some(charged) = engine.charge(entry.word, engine.rule.phase(hash), cost)
+        {
+            return Answer::Decided(charged);
+        }
+        self.check_missing(engine, hash, key, cost, &guard)
+    }
+
+    /// The key has no entry, or one that is leaving.
+    #[cold]
+    #[inline(never)]
+    fn check_missing<K, Q, C>(
+        &self,
+        engine: &Engine<C>,
+        hash: u64,
+        key: &Q,
+        cost: u64,
+        guard: &M::Guard<'_>,
+    ) -> Answer
+    where
+        M: Map<K>,
+        K: Borrow<Q>,
+        Q: Eq + ToOwned<Owned = K> + ?Sized,
+        C: Clock,
+    {
+        let phase = engine.rule.phase(hash);
+        for _ in 0..ATTEMPTS {
+            if let Some(entry) = self.map.get(hash, key, guard) {
+                if let Some(charged) = engine.charge(entry.word, phase, cost) {
+                    return Answer::Decided(charged);
+                }
+                self.remove(hash, entry.place, guard);
+                continue;
+            }
+            let ns = engine.precise_ns();
+            let decided = engine.rule.decide(0, engine.rule.time().units(ns) + phase, cost);
+            if decided.next == 0 {
+                return Answer::Decided(Charged { decided, ns }); // nothing to remember
+            }
+            let place = match self.reserve(engine, ns, guard) {
+                Ok(place) => place,
+                Err(room_at_ns) => return Answer::Full { ns, room_at_ns },
+            };
+            if self.map.insert(Stored { hash, place, key: key.to_owned() }, decided.next, guard) {
+                self.places.occupy(place, hash);
+                return Answer::Decided(Charged { decided, ns });
+            }
+            self.places.put(place);
+        }
+        let ns = engine.precise_ns();
+        Answer::Full { ns, room_at_ns: ns }
+    }
+
+    /// A place for a new key; or when the first of the keys looked at becomes idle.
+    fn reserve<K, C>(&self, engine: &Engine<C>, ns: u64, guard: &M::Guard<'_>) -> Result<u32, u64>
+    where
+        M: Map<K>,
+        C: Clock,
+    {
+        for _ in 0..VISITS_PER_NEW_KEY {
+            self.visit(engine, ns, guard);
+        }
+        let mut room_at_ns = u64::MAX;
+        for _ in 0..VISITS_WHEN_FULL {
+            if let Some(place) = self.places.take() {
+                return Ok(place);
+            }
+            room_at_ns = room_at_ns.min(self.visit(engine, ns, guard).unwrap_or(u64::MAX));
+        }
+        self.places.take().ok_or(room_at_ns.max(ns))
+    }
+
+    /// Lets the hand visit one place and evicts its key if that is idle; else says when it will be.
+    fn visit<K, C>(&self, engine: &Engine<C>, ns: u64, guard: &M::Guard<'_>) -> Option<u64>
+    where
+        M: Map<K>,
+        C: Clock,
+    {
+        let (place, hash) = self.places.visit()?;
+        let entry = self.map.get_at(hash, place, guard)?;
+        let (rule, phase) = (&engine.rule, engine.rule.phase(hash));
+        // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word.
+        let word = entry.word.load(Ordering::Relaxed);
+        if word == SEALED {
+            self.remove(hash, place, guard);
+            return None;
+        }
+        if !rule.is_idle(word, rule.time().units(ns) + phase) {
+            return rule.time().first_ns_at(rule.idle_from(word).saturating_sub(phase));
+        }
+        if entry.word.compare_exchange(word, SEALED, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.remove(hash, place, guard);
+        }
+        None
+    }
+
+    /// Removes a sealed entry, unless another thread was faster.
+    fn remove<K>(&self, hash: u64, place: u32, guard: &M::Guard<'_>)
+    where
+        M: Map<K>,
+    {
+        if self.map.remove_sealed(hash, place, guard) {
+            self.places.put(place);
+        }
+    }
+}
+
+/// papaya, with the hash computed once and kept beside the key.
+pub struct PapayaMap<K>(HashMap<Stored<K>, AtomicU64, KeptHash>);
+
+/// Passes on the hash that [`Stored`] and the look-ups carry.
+#[derive(Clone, Copy, Debug, Default)]
+struct KeptHash;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct KeptHasher(u64);
+
+impl BuildHasher for KeptHash {
+    type Hasher = KeptHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> KeptHasher {
+        KeptHasher(0)
+    }
+}
+
+impl Hasher for KeptHasher {
+    #[inline]
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        debug_assert!(false, "only whole hashes are written");
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl<K> Hash for Stored<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl<K: Eq> PartialEq for Stored<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash && self.key == other.key
+    }
+}
+
+impl<K: Eq> Eq for Stored<K> {}
+
+/// Looks a key up by what it borrows as.
+struct ByKey<'q, Q: ?Sized>(u64, &'q Q);
+
+impl<Q: ?Sized> Hash for ByKey<'_, Q> {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+impl<K: Borrow<Q>, Q: Eq + ?Sized> Equivalent<Stored<K>> for ByKey<'_, Q> {
+    #[inline]
+    fn equivalent(&self, stored: &Stored<K>) -> bool {
+        self.1 == stored.key.borrow()
+    }
+}
+
+/// Looks a key up by the place it stands in.
+struct ByPlace(u64, u32);
+
+impl Hash for ByPlace {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+impl<K> Equivalent<Stored<K>> for ByPlace {
+    fn equivalent(&self, stored: &Stored<K>) -> bool {
+        self.0 == stored.hash && self.1 == stored.place
+    }
+}
+
+impl<K: Eq> PapayaMap<K> {
+    /// An empty map with room for `max_keys`, so that it does not grow while it serves.
+    pub fn new(max_keys: usize) -> Self {
+        Self(HashMap::with_capacity_and_hasher(max_keys, KeptHash))
+    }
+}
+
+impl<K> std::fmt::Debug for PapayaMap<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PapayaMap").finish_non_exhaustive()
+    }
+}
+
+impl<K: Eq> Map<K> for PapayaMap<K> {
+    type Guard<'m>
+        = LocalGuard<'m>
+    where
+        K: 'm;
+
+    #[inline]
+    fn guard(&self) -> LocalGuard<'_> {
+        self.0.guard()
+    }
+
+    #[inline]
+    fn get<'g, Q>(&self, hash: u64, key: &Q, guard: &'g LocalGuard<'_>) -> Option<Entry<'g>>
+    where
+        K: Borrow<Q> + 'g,
+        Q: Eq + ?Sized,
+    {
+        let (stored, word) = self.0.get_key_value(&ByKey(hash, key), guard)?;
+        Some(Entry { place: stored.place, word })
+    }
+
+    fn get_at<'g>(&self, hash: u64, place: u32, guard: &'g LocalGuard<'_>) -> Option<Entry<'g>>
+    where
+        K: 'g,
+    {
+        let (stored, word) = self.0.get_key_value(&ByPlace(hash, place), guard)?;
+        Some(Entry { place: stored.place, word })
+    }
+
+    fn insert(&self, stored: Stored<K>, word: u64, guard: &LocalGuard<'_>) -> bool {
+        self.0.try_insert(stored, AtomicU64::new(word), guard).is_ok()
+    }
+
+    fn remove_sealed(&self, hash: u64, place: u32, guard: &LocalGuard<'_>) -> bool {
+        // ORDERING: Relaxed: sealed is for good, so whoever reads it reads the truth.
+        let is_sealed = |_: &Stored<K>, word: &AtomicU64| word.load(Ordering::Relaxed) == SEALED;
+        matches!(self.0.remove_if(&ByPlace(hash, place), is_sealed, guard), Ok(Some(_)))
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}

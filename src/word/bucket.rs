@@ -1,0 +1,155 @@
+//! The token bucket as a generic cell rate algorithm: the whole state is the theoretical arrival
+//! time, the moment at which the bucket will be full again.
+
+use super::{Decided, Outcome, Part, Refusing};
+use crate::decision::WindowName;
+use crate::error::ConfigError;
+use crate::limit::Rate;
+use crate::time::timebase::{Ask, HORIZON_LEAST_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds};
+
+const REFUSED: Refusing = Refusing { first: true, sustain: false };
+
+/// A bucket of `burst` tokens in a timebase whose emission interval is a power of two units.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket {
+    burst: u64,
+    /// `burst` in units: how far ahead of now the arrival time may stand.
+    depth: u64,
+    fraction_bits: u32,
+}
+
+impl Bucket {
+    /// Checks rate and burst, and finds their timebase.
+    pub(super) fn new(rate: Rate, burst: u64) -> Result<(Timebase, Self), ConfigError> {
+        if rate.tokens() == 0 {
+            return Err(ConfigError::Zero { field: "rate" });
+        }
+        if rate.period().is_zero() {
+            return Err(ConfigError::ZeroPeriod { field: "rate period" });
+        }
+        if burst == 0 {
+            return Err(ConfigError::Zero { field: "burst" });
+        }
+        let period_ns = nanoseconds(rate.period()).ok_or_else(|| {
+            beyond_horizon("rate period", rate.period().as_nanos(), u128::from(HORIZON_LEAST_NS))
+        })?;
+        let ask = Ask { emissions: rate.tokens(), period_ns, ahead: burst, reserve_ns: period_ns };
+        let time = Timebase::new(ask).ok_or_else(|| Self::misfit(ask))?;
+        Ok((time, Self::in_timebase(burst, time.fraction_bits())))
+    }
+
+    /// A bucket of `burst` tokens, each `2^fraction_bits` units.
+    pub fn in_timebase(burst: u64, fraction_bits: u32) -> Self {
+        debug_assert!(burst <= VALUE_MAX >> fraction_bits);
+        Self { burst, depth: burst << fraction_bits, fraction_bits }
+    }
+
+    /// What to say of a rate and burst that find no timebase.
+    fn misfit(ask: Ask) -> ConfigError {
+        let (tokens, period_ns) = (u128::from(ask.emissions), u128::from(ask.period_ns));
+        if Timebase::new(Ask { ahead: 1, ..ask }).is_some() {
+            // The rate alone fits: the burst takes longer to fill than time lasts. In units of whole
+            // tokens, what the horizon leaves is for the burst.
+            let span_ns = u128::from(HORIZON_LEAST_NS) + 2 * period_ns;
+            let spent = (span_ns / period_ns) * tokens + (span_ns % period_ns) * tokens / period_ns;
+            let burst_max = u128::from(VALUE_MAX).saturating_sub(spent);
+            let fill_ns = |burst: u128| burst.saturating_mul(period_ns) / tokens;
+            return beyond_horizon("burst", fill_ns(u128::from(ask.ahead)), fill_ns(burst_max));
+        }
+        if period_ns > u128::from(HORIZON_LEAST_NS) && tokens <= period_ns {
+            return beyond_horizon("rate period", period_ns, u128::from(HORIZON_LEAST_NS));
+        }
+        ConfigError::RateTooHigh {
+            per_second: tokens * 1_000_000_000 / period_ns,
+            per_second_max: u128::from(VALUE_MAX) * 1_000_000_000
+                / (u128::from(HORIZON_LEAST_NS) + 2 * period_ns),
+        }
+    }
+
+    /// A refusal leaves the word as it is: who hammers an empty bucket only reads.
+    #[inline]
+    pub fn decide(&self, arrival: u64, now: u64, cost: u64) -> Decided {
+        if cost > self.burst {
+            return Decided { outcome: Outcome::TooLarge(REFUSED), next: arrival };
+        }
+        if cost == 0 {
+            return Decided { outcome: Outcome::Pass, next: arrival };
+        }
+        // No overflow: both terms are below 2^62.
+        let next = arrival.max(now) + (cost << self.fraction_bits);
+        if next - now > self.depth {
+            return Decided { outcome: Outcome::Exhausted(REFUSED), next: arrival };
+        }
+        Decided { outcome: Outcome::Pass, next }
+    }
+
+    #[inline]
+    pub(super) fn is_idle(&self, arrival: u64, now: u64) -> bool {
+        arrival < now
+    }
+
+    pub(super) fn idle_from(&self, arrival: u64) -> u64 {
+        arrival + 1
+    }
+
+    pub(super) fn part(&self, arrival: u64, now: u64) -> Part {
+        // After the clock stepped back, more than the whole bucket may seem used.
+        let used = arrival.saturating_sub(now).div_ceil(1 << self.fraction_bits).min(self.burst);
+        let next = if used == 0 { now } else { arrival - ((used - 1) << self.fraction_bits) };
+        Part {
+            name: WindowName::Bucket,
+            limit: self.burst,
+            used,
+            period: self.depth,
+            next,
+            reset: arrival.max(now),
+        }
+    }
+
+    /// The first moment at which `cost` fits: the arrival time stands `cost` below full.
+    pub(super) fn retry_at(&self, arrival: u64, now: u64, cost: u64) -> u64 {
+        let cost = cost.min(self.burst) << self.fraction_bits;
+        (arrival.max(now) + cost).saturating_sub(self.depth).max(now)
+    }
+}
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests {
+    use super::*;
+
+    /// The published vector: T = 10, τ = 15, so a depth of two emission intervals and a half. Times
+    /// are scaled by 2^20 / 10 and rounded down, arrival times compared to the nearest whole.
+    #[test]
+    fn gcra_vector_with_an_interval_of_10_and_a_tolerance_of_15() {
+        const BITS: u32 = 20;
+        let bucket = Bucket { burst: 2, depth: 5 << (BITS - 1), fraction_bits: BITS };
+        let scaled = |time: u64| (time << BITS) / 10;
+        let mut word = 0;
+        let mut seen = Vec::new();
+        for arrival in [0, 12, 18, 20, 25] {
+            let decided = bucket.decide(word, scaled(arrival), 1);
+            word = decided.next;
+            seen.push((decided.outcome == Outcome::Pass, (word * 10 + (1 << (BITS - 1))) >> BITS));
+        }
+        assert_eq!(seen, [(true, 10), (true, 22), (true, 32), (true, 42), (false, 42)]);
+    }
+
+    #[test]
+    fn a_refusal_writes_nothing() {
+        let bucket = Bucket::in_timebase(2, 8);
+        let full = bucket.decide(bucket.decide(0, 1000, 2).next, 1000, 1);
+        assert_eq!(full, Decided { outcome: Outcome::Exhausted(REFUSED), next: 1000 + 512 });
+    }
+
+    #[test]
+    fn a_cost_above_the_burst_can_never_fit_and_0_touches_nothing() {
+        let bucket = Bucket::in_timebase(5, 8);
+        for cost in [6, 1 << 40, u64::MAX] {
+            assert_eq!(
+                bucket.decide(7, 1000, cost),
+                Decided { outcome: Outcome::TooLarge(REFUSED), next: 7 }
+            );
+        }
+        assert_eq!(bucket.decide(7, 1000, 0), Decided { outcome: Outcome::Pass, next: 7 });
+    }
+}

@@ -1,0 +1,179 @@
+//! How a window's start and counts share one word. Every width, shift and mask is derived here, once,
+//! from the limits themselves.
+//!
+//! ```text
+//! 61 …                                            … 0
+//! [ time | burst index | sustain count | burst count ]
+//! ```
+//!
+//! * **time**: aligned windows keep the number of the burst period; windows that open at the first
+//!   request keep the opening of the sustain window, in grid steps.
+//! * **burst index**: only for the latter, which burst of the sustain window the burst count is of.
+//! * **counts**: each at least wide enough for its limit + 1, so that a saturated count always
+//!   refuses. A single window has no sustain count.
+
+use crate::time::timebase::{VALUE_BITS, VALUE_MAX};
+
+/// The grid of openings is never coarser than the burst period over 2^6.
+const GRID_BITS_LEAST: u32 = 6;
+/// Bits that a count gets above its limit, when there are some to spare: 16 times the limit is
+/// counted exactly before anything else grows.
+const HEADROOM_BITS: u32 = 4;
+
+/// What a layout is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// The largest number of a burst period that time reaches.
+    pub tick_max: u64,
+    /// Binary places that the timebase has below a burst period.
+    pub fraction_bits: u32,
+    /// Whether windows open at the first request.
+    pub first_request: bool,
+    /// Burst periods in a sustain period; 1 for a single window.
+    pub ratio: u64,
+    /// The burst (or only) limit.
+    pub burst: u64,
+    /// The sustain limit, if there is one.
+    pub sustain: Option<u64>,
+}
+
+/// Which count is too wide, and the largest limit that would fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The sustain limit is the one; else the burst (or only) limit.
+    pub sustain: bool,
+    /// The largest limit that would fit in its place.
+    pub limit_max: u64,
+}
+
+/// Bit widths of the fields below the time, and of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    burst_bits: u8,
+    sustain_bits: u8,
+    index_bits: u8,
+    grid_bits: u8,
+}
+
+/// A word, unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Burst period number, or opening in grid steps.
+    pub time: u64,
+    /// Which burst of the sustain window; 0 in aligned windows.
+    pub index: u64,
+    /// Counted in the sustain window; 0 where there is none.
+    pub sustain: u64,
+    /// Counted in the burst (or only) window.
+    pub burst: u64,
+}
+
+/// Bits that `value` takes.
+fn bits(value: u64) -> u32 {
+    u64::BITS - value.leading_zeros()
+}
+
+/// A number of bits in a word.
+#[expect(clippy::cast_possible_truncation, reason = "a word has 64 bits")]
+fn narrow(bits: u32) -> u8 {
+    debug_assert!(bits <= u64::BITS);
+    bits as u8
+}
+
+/// Bits of a count that must tell `limit` from more.
+fn count_bits(limit: u64) -> u32 {
+    bits(limit.saturating_add(1))
+}
+
+impl Layout {
+    /// Divides the word.
+    ///
+    /// # Errors
+    /// [`Misfit`] when time and counts take more than 62 bits.
+    pub fn new(needs: &Needs) -> Result<Self, Misfit> {
+        let mut grid_bits = if needs.first_request { GRID_BITS_LEAST.min(needs.fraction_bits) } else { 0 };
+        let index_bits = if needs.first_request { bits(needs.ratio - 1) } else { 0 };
+        let mut burst_bits = count_bits(needs.burst);
+        let mut sustain_bits = needs.sustain.map_or(0, count_bits);
+
+        let for_counts = VALUE_BITS.saturating_sub(bits(needs.tick_max) + grid_bits + index_bits);
+        let Some(mut spare) = for_counts.checked_sub(burst_bits + sustain_bits) else {
+            return Err(Self::misfit(for_counts, burst_bits, needs.sustain.is_some()));
+        };
+        let mut give = |most: u32| {
+            let given = most.min(spare);
+            spare -= given;
+            given
+        };
+        burst_bits += give(HEADROOM_BITS);
+        sustain_bits += if needs.sustain.is_some() { give(HEADROOM_BITS) } else { 0 };
+        grid_bits += if needs.first_request { give(needs.fraction_bits - grid_bits) } else { 0 };
+        let half = if needs.sustain.is_some() { spare / 2 } else { 0 };
+        sustain_bits += half;
+        burst_bits += spare - half;
+
+        let layout = Self {
+            burst_bits: narrow(burst_bits),
+            sustain_bits: narrow(sustain_bits),
+            index_bits: narrow(index_bits),
+            grid_bits: narrow(grid_bits),
+        };
+        assert!(bits(needs.tick_max) + grid_bits + index_bits + sustain_bits + burst_bits <= VALUE_BITS);
+        assert!(
+            layout.burst_max() > needs.burst
+                && needs.sustain.is_none_or(|limit| layout.sustain_max() > limit)
+        );
+        Ok(layout)
+    }
+
+    /// `free` bits for both counts. The burst limit is at most the sustain limit, so if the burst
+    /// count takes more than its half, it is the one to lower.
+    fn misfit(free: u32, burst_bits: u32, two: bool) -> Misfit {
+        let (sustain, left) = match (two, burst_bits <= free / 2) {
+            (false, _) => (false, free),
+            (true, true) => (true, free - burst_bits),
+            (true, false) => (false, free / 2),
+        };
+        Misfit { sustain, limit_max: ((1_u64 << left) - 1).saturating_sub(1) }
+    }
+
+    /// The burst (or only) count at which it saturates.
+    #[inline]
+    pub fn burst_max(&self) -> u64 {
+        (1 << self.burst_bits) - 1
+    }
+
+    /// The sustain count at which it saturates; 0 where there is none.
+    #[inline]
+    pub fn sustain_max(&self) -> u64 {
+        (1 << self.sustain_bits) - 1
+    }
+
+    /// The grid has `2^grid_bits` steps to a burst period.
+    #[inline]
+    pub fn grid_bits(&self) -> u32 {
+        u32::from(self.grid_bits)
+    }
+
+    /// Unpacks a value.
+    #[inline]
+    pub fn unpack(&self, word: u64) -> Counts {
+        let value = word & VALUE_MAX;
+        Counts {
+            burst: value & self.burst_max(),
+            sustain: (value >> self.burst_bits) & self.sustain_max(),
+            index: (value >> (self.burst_bits + self.sustain_bits)) & ((1 << self.index_bits) - 1),
+            time: value >> (self.burst_bits + self.sustain_bits + self.index_bits),
+        }
+    }
+
+    /// Packs; counts above their capacity saturate and never reach a neighbour.
+    #[inline]
+    pub fn pack(&self, counts: Counts) -> u64 {
+        let high = (counts.time << self.index_bits) | counts.index;
+        let high = (high << self.sustain_bits) | counts.sustain.min(self.sustain_max());
+        let word = (high << self.burst_bits) | counts.burst.min(self.burst_max());
+        debug_assert!(word <= VALUE_MAX);
+        word
+    }
+}

@@ -1,0 +1,208 @@
+//! The 64-bit state of one key under one limit, and the pure functions that decide on it.
+//!
+//! `decide(word, moment, cost) -> (outcome, next word)`: no atomics, no clock, no allocation. Who
+//! holds a word (a table) applies the next one in a compare-and-swap; tests, fuzzers and models call
+//! the same functions directly.
+//!
+//! ```text
+//! bit 63  the table's: with it set a word is no value
+//! bit 62  which of two limits wrote the value (0 while limits do not change)
+//! 61..0   the value: a bucket's arrival time, or a window's start and counts
+//! ```
+//!
+//! The word 0 stands for a key that was never seen: time starts above 0, so it is idle at every
+//! moment.
+
+mod bucket;
+mod layout;
+mod window;
+
+pub use bucket::Bucket;
+pub use layout::{Counts, Layout, Needs};
+pub use window::Windowed;
+
+use crate::decision::WindowName;
+use crate::error::ConfigError;
+use crate::limit::{Alignment, Limit, Shape, Window};
+use crate::time::timebase::{Timebase, nanoseconds};
+
+/// Bit 63: the word is the table's, not a value.
+pub const TABLE_BIT: u64 = 1 << 63;
+
+/// The debt of a key that owes its whole limit; `debt` counts in parts of this.
+pub const WHOLE_DEBT: u32 = 1 << 16;
+
+/// What one decision came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Admitted, and charged in `next`.
+    Pass,
+    /// Refused for now.
+    Exhausted(Refusing),
+    /// The cost is above the limit; nothing is counted.
+    TooLarge(Refusing),
+}
+
+/// Which windows refused. A bucket or a single window stands in the first place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusing {
+    /// The bucket, the only window, or the burst window.
+    pub first: bool,
+    /// The sustain window.
+    pub sustain: bool,
+}
+
+/// A decision: what to answer, and the word to leave behind (the same one when nothing changes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// What to answer.
+    pub outcome: Outcome,
+    /// The word to leave behind.
+    pub next: u64,
+}
+
+/// One window (or the bucket) at a moment; times in units, shifted as the moment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which one.
+    pub name: WindowName,
+    /// Its limit.
+    pub limit: u64,
+    /// Used so far; above `limit` when refused requests count.
+    pub used: u64,
+    /// How long it lasts, in units.
+    pub period: u64,
+    /// When less will be used.
+    pub next: u64,
+    /// When nothing will be.
+    pub reset: u64,
+}
+
+/// A limit made ready to decide: the timebase and one of the two kinds of word.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    time: Timebase,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Bucket(Bucket),
+    Windowed(Windowed),
+}
+
+impl Rule {
+    /// Checks `limit` and derives everything from it.
+    ///
+    /// # Errors
+    /// Every [`ConfigError`] that concerns the limit.
+    pub fn new(limit: &Limit) -> Result<Self, ConfigError> {
+        match limit.shape() {
+            Shape::Bucket { rate, burst } => {
+                let (time, bucket) = Bucket::new(rate, burst)?;
+                Ok(Self { time, kind: Kind::Bucket(bucket) })
+            }
+            Shape::Window(window) => Self::windowed(limit, window, None),
+            Shape::BurstSustain { burst, sustain } => Self::windowed(limit, burst, Some(sustain)),
+        }
+    }
+
+    fn windowed(limit: &Limit, burst: Window, sustain: Option<Window>) -> Result<Self, ConfigError> {
+        let (time, windowed) = Windowed::new(burst, sustain, limit.alignment(), limit.counts_refused())?;
+        Ok(Self { time, kind: Kind::Windowed(windowed) })
+    }
+
+    /// The timebase.
+    #[inline]
+    pub fn time(&self) -> &Timebase {
+        &self.time
+    }
+
+    /// The longest period in nanoseconds: where time starts, so that the word 0 is idle.
+    pub fn longest_period_ns(limit: &Limit) -> u64 {
+        let period = match limit.shape() {
+            Shape::Bucket { rate, .. } => rate.period(),
+            Shape::Window(window) => window.period(),
+            Shape::BurstSustain { sustain, .. } => sustain.period(),
+        };
+        nanoseconds(period).unwrap_or(u64::MAX)
+    }
+
+    /// The period to which wall time is tied, if it is: that of the burst (or only) window under
+    /// [`Alignment::Clock`], and the longest one.
+    pub fn wall_periods_ns(limit: &Limit) -> Option<(u64, u64)> {
+        let burst = match (limit.alignment(), limit.shape()) {
+            (Alignment::Clock, Shape::Window(window) | Shape::BurstSustain { burst: window, .. }) => window,
+            _ => return None,
+        };
+        Some((nanoseconds(burst.period())?, Self::longest_period_ns(limit)))
+    }
+
+    /// By how much a key's time is shifted, in units: under [`Alignment::PerKey`] a share of the
+    /// longest period taken from the key's fingerprint (its low 48 bits), else nothing.
+    #[inline]
+    pub fn phase(&self, fingerprint: u64) -> u64 {
+        match &self.kind {
+            Kind::Bucket(_) => 0,
+            Kind::Windowed(windowed) => windowed.phase(fingerprint),
+        }
+    }
+
+    /// Decides a request of `cost` at `moment` (units plus the key's phase).
+    #[inline]
+    pub fn decide(&self, word: u64, moment: u64, cost: u64) -> Decided {
+        match &self.kind {
+            Kind::Bucket(bucket) => bucket.decide(word, moment, cost),
+            Kind::Windowed(windowed) => windowed.decide(word, moment, cost),
+        }
+    }
+
+    /// Whether the word equals that of a key never seen, strictly before `moment`.
+    #[inline]
+    pub fn is_idle(&self, word: u64, moment: u64) -> bool {
+        match &self.kind {
+            Kind::Bucket(bucket) => bucket.is_idle(word, moment),
+            Kind::Windowed(windowed) => windowed.is_idle(word, moment),
+        }
+    }
+
+    /// The share of its limit that the word owes, in parts of [`WHOLE_DEBT`], rounded up; the larger
+    /// of the two windows'.
+    pub fn debt(&self, word: u64, moment: u64) -> u32 {
+        self.parts(word, moment).iter().map(|part| share(part.used, part.limit)).max().unwrap_or(0)
+    }
+
+    /// The first moment at which the word is idle.
+    pub fn idle_from(&self, word: u64) -> u64 {
+        match &self.kind {
+            Kind::Bucket(bucket) => bucket.idle_from(word),
+            Kind::Windowed(windowed) => windowed.idle_from(word),
+        }
+    }
+
+    /// The one or two parts of the limit at `moment`. A single part stands twice, so that callers
+    /// need no case for it.
+    pub fn parts(&self, word: u64, moment: u64) -> [Part; 2] {
+        match &self.kind {
+            Kind::Bucket(bucket) => [bucket.part(word, moment); 2],
+            Kind::Windowed(windowed) => windowed.parts(word, moment),
+        }
+    }
+
+    /// Which part a request of `cost` waits for, and the first moment at which it passes.
+    pub fn retry_at(&self, word: u64, moment: u64, cost: u64) -> (WindowName, u64) {
+        match &self.kind {
+            Kind::Bucket(bucket) => (WindowName::Bucket, bucket.retry_at(word, moment, cost)),
+            Kind::Windowed(windowed) => windowed.retry_at(word, moment, cost),
+        }
+    }
+}
+
+/// `used / limit` in parts of [`WHOLE_DEBT`], rounded up, at most the whole.
+fn share(used: u64, limit: u64) -> u32 {
+    let parts = (u128::from(used) * u128::from(WHOLE_DEBT)).div_ceil(u128::from(limit.max(1)));
+    u32::try_from(parts).unwrap_or(WHOLE_DEBT).min(WHOLE_DEBT)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! Properties that hold for every kind of word.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::limit::Rate;
+use crate::time::timebase::VALUE_MAX;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn alignments() -> impl Strategy<Value = Alignment> {
+    prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey), Just(Alignment::FirstRequest)]
+}
+
+/// Limits of every kind that build.
+fn limits() -> impl Strategy<Value = Limit> {
+    let bucket = (1..=10_000_000_000_u64, 1..=10_000_u64, 1..=1_000_000_000_u64)
+        .prop_map(|(n, seconds, burst)| Limit::bucket(Rate::new(n, Duration::from_secs(seconds)), burst));
+    let window = (1..=1_000_000_u64, 1..=400 * 24 * 3600 * 1000_u64)
+        .prop_map(|(limit, millis)| Limit::window(Window::new(limit, Duration::from_millis(millis))));
+    let both = (1..=1_000_u64, 0..=10_000_u64, 1..=100_000_u64, 2..=1_000_u32).prop_map(
+        |(limit, more, millis, ratio)| {
+            let burst = Duration::from_millis(millis);
+            Limit::burst_sustain(Window::new(limit, burst), Window::new(limit + more, burst * ratio))
+        },
+    );
+    (prop_oneof![bucket, window, both], alignments(), any::<bool>())
+        .prop_map(|(limit, alignment, count)| limit.align(alignment).count_refused(count))
+}
+
+/// A rule with a word that it reached by itself, and the moment after the last request.
+fn histories() -> impl Strategy<Value = (Rule, u64, u64)> {
+    let steps = prop::collection::vec((0..=u64::MAX, 0..=200_u64), 0..40);
+    (limits(), steps).prop_filter_map("does not build", |(limit, steps)| {
+        let rule = Rule::new(&limit).ok()?;
+        let longest = Rule::longest_period_ns(&limit);
+        let (mut ns, mut word) = (longest, 0);
+        for (step, cost) in steps {
+            ns += step % (longest / 2 + 1);
+            // Costs of up to two thirds of the limit, small ones more often.
+            let cost = cost * cost * limit_of(&rule) / 60_000;
+            word = rule.decide(word, rule.time().units(ns), cost).next;
+        }
+        Some((rule, word, rule.time().units(ns)))
+    })
+}
+
+/// The largest cost that can ever fit.
+fn limit_of(rule: &Rule) -> u64 {
+    rule.parts(0, 0).into_iter().map(|part| part.limit).min().unwrap_or(1)
+}
+
+proptest! {
+    #[test]
+    fn the_word_0_is_idle_from_the_start(limit in limits(), fingerprint in any::<u64>()) {
+        prop_assume!(Rule::new(&limit).is_ok());
+        let rule = Rule::new(&limit).unwrap();
+        let start = rule.time().units(Rule::longest_period_ns(&limit));
+        prop_assert!(rule.is_idle(0, start));
+        prop_assert!(rule.is_idle(0, start + rule.phase(fingerprint)));
+        prop_assert_eq!(rule.debt(0, start), 0);
+    }
+
+    #[test]
+    fn an_idle_word_decides_as_a_fresh_one((rule, word, now) in histories(), later in 0..VALUE_MAX >> 1, cost in 0..300_u64) {
+        let moment = now + later % (rule.time().units(rule.time().end_ns()) - now).max(1);
+        prop_assume!(rule.is_idle(word, moment));
+        let (mine, fresh) = (rule.decide(word, moment, cost), rule.decide(0, moment, cost));
+        prop_assert_eq!(mine.outcome, fresh.outcome);
+        if cost > 0 && mine.outcome == Outcome::Pass {
+            prop_assert_eq!(mine.next, fresh.next);
+        }
+    }
+
+    #[test]
+    fn idle_from_is_the_first_idle_moment((rule, word, now) in histories()) {
+        let from = rule.idle_from(word);
+        prop_assert!(rule.is_idle(word, from));
+        prop_assert!(!rule.is_idle(word, from - 1));
+        prop_assert_eq!(rule.is_idle(word, now), now >= from);
+    }
+
+    #[test]
+    fn a_retry_passes_when_it_says_and_not_a_unit_before((rule, word, now) in histories(), part in 0.0..1.0_f64) {
+        let limit = limit_of(&rule);
+        let cost = 1 + (part * (limit - 1) as f64) as u64;
+        let mut decided = rule.decide(word, now, limit);
+        for _ in 0..2 {
+            decided = rule.decide(decided.next, now, cost);
+        }
+        prop_assume!(matches!(decided.outcome, Outcome::Exhausted(_)));
+        let (_, at) = rule.retry_at(decided.next, now, cost);
+        prop_assert!(at > now);
+        prop_assert_eq!(rule.decide(decided.next, at, cost).outcome, Outcome::Pass);
+        prop_assert!(matches!(rule.decide(decided.next, at - 1, cost).outcome, Outcome::Exhausted(_)));
+    }
+
+    #[test]
+    fn time_going_back_admits_nothing_more((rule, word, now) in histories(), back in 1..u64::MAX, cost in 1..300_u64) {
+        let earlier = now.saturating_sub(back % now.max(1));
+        let (then, before) = (rule.decide(word, now, cost).outcome, rule.decide(word, earlier, cost).outcome);
+        prop_assert!(then == Outcome::Pass || before != Outcome::Pass, "{then:?} now, {before:?} earlier");
+    }
+
+    #[test]
+    fn a_pass_is_charged_in_full((rule, word, now) in histories(), cost in 1..300_u64) {
+        let left = |word| rule.parts(word, now).map(|part| part.limit.saturating_sub(part.used));
+        let decided = rule.decide(word, now, cost);
+        prop_assert!(decided.next <= VALUE_MAX);
+        if decided.outcome == Outcome::Pass {
+            for (before, after) in left(word).into_iter().zip(left(decided.next)) {
+                prop_assert_eq!(before - after, cost);
+            }
+        }
+    }
+
+    #[test]
+    fn debt_is_the_larger_share((rule, word, now) in histories()) {
+        let debt = rule.debt(word, now);
+        prop_assert!(debt <= WHOLE_DEBT);
+        for part in rule.parts(word, now) {
+            let share = u128::from(part.used.min(part.limit)) * u128::from(WHOLE_DEBT);
+            prop_assert!(u128::from(debt) * u128::from(part.limit) >= share);
+        }
+        prop_assert_eq!(debt == 0, rule.parts(word, now).iter().all(|part| part.used == 0));
+    }
+
+    #[test]
+    fn parts_give_more_when_they_say((rule, word, now) in histories()) {
+        for (index, part) in rule.parts(word, now).into_iter().enumerate().filter(|(_, part)| part.used > 0) {
+            let used_at = |moment| rule.parts(word, moment)[index].used;
+            prop_assert!(used_at(part.next) < part.used);
+            prop_assert!(used_at(part.next - 1) >= part.used);
+            prop_assert_eq!(used_at(part.reset), 0);
+            prop_assert!(used_at(part.reset - 1) > 0);
+        }
+    }
+
+    #[test]
+    fn layouts_hold_what_they_were_made_for(
+        burst in 1..1_u64 << 20, more in 0..1_u64 << 10, ratio in 2..400_u64, tick_bits in 1..30_u32,
+        fraction_bits in 0..40_u32, first_request in any::<bool>(), counts in any::<[u64; 4]>(),
+    ) {
+        let needs = Needs {
+            tick_max: 1 << tick_bits, fraction_bits, first_request, ratio, burst, sustain: Some(burst + more),
+        };
+        let Ok(layout) = Layout::new(&needs) else { return Ok(()) };
+        prop_assert!(layout.burst_max() > burst && layout.sustain_max() > burst + more);
+        prop_assert!(!first_request || layout.grid_bits() >= 6.min(fraction_bits));
+        let [time, index, sustain, burst] = counts;
+        let time_max = needs.tick_max << layout.grid_bits();
+        let index = if first_request { index % ratio } else { 0 };
+        let packed = layout.pack(Counts { time: time % (time_max + 1), index, sustain, burst });
+        let back = layout.unpack(packed);
+        prop_assert!(packed <= VALUE_MAX);
+        prop_assert_eq!((back.time, back.index), (time % (time_max + 1), index));
+        prop_assert_eq!(back.burst, burst.min(layout.burst_max()));
+        prop_assert_eq!(back.sustain, sustain.min(layout.sustain_max()));
+    }
+}
+
+fn rule(limit: Limit) -> Rule {
+    Rule::new(&limit).unwrap()
+}
+
+fn windows(burst: u64, sustain: u64) -> Limit {
+    let (short, long) = (Duration::from_secs(15), Duration::from_secs(300));
+    Limit::burst_sustain(Window::new(burst, short), Window::new(sustain, long))
+}
+
+/// A count at its capacity stays there, refuses, and leaves its neighbours alone.
+#[test]
+fn saturated_counts_refuse_and_never_carry() {
+    for alignment in [Alignment::Clock, Alignment::FirstRequest] {
+        let rule = rule(windows(3, 5).align(alignment));
+        let Kind::Windowed(windowed) = rule.kind else { panic!("not windowed") };
+        let layout = *windowed.layout();
+        let now = rule.time().units(900 * SECOND);
+        let mut word = 0;
+        for _ in 0..200_000 {
+            word = rule.decide(word, now, 3).next;
+        }
+        let opened = layout.unpack(rule.decide(0, now, 1).next);
+        let counts = layout.unpack(word);
+        assert_eq!((counts.time, counts.index), (opened.time, opened.index));
+        assert_eq!(counts.burst, layout.burst_max().min(600_000));
+        assert_eq!(counts.sustain, layout.sustain_max().min(600_000));
+        let saturated = layout.pack(Counts { burst: u64::MAX, sustain: u64::MAX, ..opened });
+        let refused = rule.decide(saturated, now, 1);
+        assert_eq!(refused.next, saturated);
+        assert_eq!(refused.outcome, Outcome::Exhausted(Refusing { first: true, sustain: true }));
+    }
+}
+
+/// A thousand keys do not start again in one instant: their phases spread over the whole period.
+#[test]
+fn phases_spread_over_the_longest_period() {
+    let rule = rule(windows(30, 100));
+    let period = rule.parts(0, rule.time().units(900 * SECOND))[1].period;
+    let mut phases: Vec<u64> = (0..1000_u64).map(|key| rule.phase(key * ((1 << 48) / 1000))).collect();
+    phases.dedup();
+    assert_eq!(phases.len(), 1000);
+    assert!(phases.iter().all(|&phase| phase < period));
+    assert!(phases[999] > period - period / 500);
+    assert_eq!(self::rule(windows(30, 100).align(Alignment::Clock)).phase(u64::MAX), 0);
+}
+
+/// The grid of openings: never coarser than 1/64 of the burst period, finer when bits allow.
+#[test]
+fn the_grid_of_openings_is_fine() {
+    for limit in
+        [windows(30, 100), windows(1_000, 10_000), Limit::window(Window::new(100, Duration::from_secs(60)))]
+    {
+        let Kind::Windowed(windowed) = rule(limit.align(Alignment::FirstRequest)).kind else {
+            panic!("not windowed")
+        };
+        assert!(windowed.layout().grid_bits() >= 6);
+    }
+    let Kind::Windowed(windowed) = rule(windows(30, 100).align(Alignment::FirstRequest)).kind else {
+        panic!()
+    };
+    assert!(windowed.layout().grid_bits() >= 10, "{}", windowed.layout().grid_bits());
+}

@@ -1,0 +1,284 @@
+//! Fixed windows: one, or a burst and a sustain window counted at once, with all three alignments.
+
+use super::layout::{Counts, Layout, Misfit, Needs};
+use super::{Decided, Outcome, Part, Refusing};
+use crate::decision::WindowName;
+use crate::error::ConfigError;
+use crate::limit::{Alignment, Window};
+use crate::time::timebase::{
+    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, beyond_horizon, nanoseconds,
+};
+
+/// Fingerprint bits that a phase is taken from.
+const PHASE_BITS: u32 = 48;
+
+/// One or two windows and the layout of their word. A single window is a burst window whose sustain
+/// window has no limit and no bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Windowed {
+    burst: u64,
+    /// `u64::MAX` where there is no sustain window.
+    sustain: u64,
+    /// Burst periods in a sustain period.
+    ratio: u64,
+    layout: Layout,
+    fraction_bits: u32,
+    alignment: Alignment,
+    count_refused: bool,
+}
+
+/// The windows asked for, checked.
+#[derive(Clone, Copy)]
+struct Pair {
+    burst: Window,
+    sustain: Option<Window>,
+    ratio: u64,
+    burst_ns: u64,
+    first_request: bool,
+}
+
+impl Pair {
+    fn new(burst: Window, sustain: Option<Window>, alignment: Alignment) -> Result<Self, ConfigError> {
+        let [limit_name, period_name] = if sustain.is_some() {
+            ["burst limit", "burst period"]
+        } else {
+            ["window limit", "window period"]
+        };
+        let mut ratio = 1;
+        if burst.limit() == 0 {
+            return Err(ConfigError::Zero { field: limit_name });
+        }
+        if burst.period().is_zero() {
+            return Err(ConfigError::ZeroPeriod { field: period_name });
+        }
+        let longest = sustain.unwrap_or(burst);
+        if let Some(sustain) = sustain {
+            ratio = Self::ratio(burst, sustain)?;
+        }
+        let span_ns = u128::from(HORIZON_LEAST_NS);
+        let field = if sustain.is_some() { "sustain period" } else { period_name };
+        let too_long = || beyond_horizon(field, longest.period().as_nanos(), span_ns);
+        let longest_ns = nanoseconds(longest.period()).ok_or_else(too_long)?;
+        if longest_ns > HORIZON_LEAST_NS {
+            return Err(too_long());
+        }
+        let burst_ns = longest_ns / ratio;
+        Ok(Self { burst, sustain, ratio, burst_ns, first_request: alignment == Alignment::FirstRequest })
+    }
+
+    /// Burst periods in the sustain period.
+    fn ratio(burst: Window, sustain: Window) -> Result<u64, ConfigError> {
+        if sustain.limit() == 0 {
+            return Err(ConfigError::Zero { field: "sustain limit" });
+        }
+        if sustain.period().is_zero() {
+            return Err(ConfigError::ZeroPeriod { field: "sustain period" });
+        }
+        let (burst_ns, sustain_ns) = (burst.period().as_nanos(), sustain.period().as_nanos());
+        if sustain_ns % burst_ns != 0 || sustain_ns <= burst_ns {
+            return Err(ConfigError::NotAMultiple { burst: burst.period(), sustain: sustain.period() });
+        }
+        if sustain.limit() < burst.limit() {
+            return Err(ConfigError::SustainBelowBurst { burst: burst.limit(), sustain: sustain.limit() });
+        }
+        // Beyond 2^64 the periods are beyond the horizon too, and are reported as that.
+        Ok(u64::try_from(sustain_ns / burst_ns).unwrap_or(u64::MAX))
+    }
+
+    /// A timebase of this horizon and the layout beside it.
+    fn fit(&self, horizon_ns: u64) -> Result<(Timebase, Layout), ConfigError> {
+        // Time starts up to two longest periods above 0 (one to be idle, one to line up with the
+        // wall clock), and a phase shifts it by up to one more, which the timebase counts itself.
+        let longest_ns = self.burst_ns * self.ratio;
+        let ask =
+            Ask { emissions: 1, period_ns: self.burst_ns, ahead: self.ratio, reserve_ns: 2 * longest_ns };
+        let time = Timebase::with_horizon(ask, horizon_ns).ok_or_else(|| {
+            beyond_horizon("sustain period", u128::from(longest_ns), u128::from(HORIZON_LEAST_NS))
+        })?;
+        let fraction_bits = time.fraction_bits();
+        let layout = Layout::new(&Needs {
+            tick_max: (time.units(time.end_ns()) >> fraction_bits) + self.ratio,
+            fraction_bits,
+            first_request: self.first_request,
+            ratio: self.ratio,
+            burst: self.burst.limit(),
+            sustain: self.sustain.map(|window| window.limit()),
+        });
+        Ok((time, layout.map_err(|misfit| self.too_wide(misfit))?))
+    }
+
+    fn too_wide(&self, Misfit { sustain, limit_max }: Misfit) -> ConfigError {
+        let (field, window) = match self.sustain {
+            Some(window) if sustain => ("sustain limit", window),
+            Some(_) => ("burst limit", self.burst),
+            None => ("window limit", self.burst),
+        };
+        ConfigError::TooWide { field, limit: window.limit(), limit_max }
+    }
+}
+
+impl Windowed {
+    /// Checks the windows and finds their timebase and layout.
+    pub(super) fn new(
+        burst: Window,
+        sustain: Option<Window>,
+        alignment: Alignment,
+        count_refused: bool,
+    ) -> Result<(Timebase, Self), ConfigError> {
+        let pair = Pair::new(burst, sustain, alignment)?;
+        // Counts that do not fit beside 36 years of time may fit beside seven.
+        let (time, layout) = pair.fit(HORIZON_WANTED_NS).or_else(|_| pair.fit(HORIZON_LEAST_NS))?;
+        let windowed = Self {
+            burst: burst.limit(),
+            sustain: sustain.map_or(u64::MAX, |window| window.limit()),
+            ratio: pair.ratio,
+            layout,
+            fraction_bits: time.fraction_bits(),
+            alignment,
+            count_refused,
+        };
+        Ok((time, windowed))
+    }
+
+    /// The layout of the word.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a share below 1 of a period in 64 bits")]
+    pub(super) fn phase(&self, fingerprint: u64) -> u64 {
+        if self.alignment != Alignment::PerKey {
+            return 0;
+        }
+        let share = u128::from(fingerprint & ((1 << PHASE_BITS) - 1));
+        ((share * u128::from(self.ratio << self.fraction_bits)) >> PHASE_BITS) as u64
+    }
+
+    /// Steps of the grid in a burst period, as a power of two.
+    #[inline]
+    fn steps(&self) -> u32 {
+        match self.alignment {
+            Alignment::FirstRequest => self.layout.grid_bits(),
+            Alignment::Clock | Alignment::PerKey => 0,
+        }
+    }
+
+    /// A moment on the grid: the number of the burst period where windows are aligned.
+    #[inline]
+    fn on_grid(&self, moment: u64) -> u64 {
+        moment >> (self.fraction_bits - self.steps())
+    }
+
+    /// What the word counts at `moment`: counts whose window is over read 0. A word from the future
+    /// (the clock stepped back) stays in its own window.
+    #[inline]
+    fn counts_at(&self, word: u64, moment: u64) -> Counts {
+        let counts = self.layout.unpack(word);
+        let now = self.on_grid(moment);
+        match self.alignment {
+            Alignment::FirstRequest => {
+                let elapsed = now.saturating_sub(counts.time);
+                let index = elapsed >> self.steps();
+                if index >= self.ratio {
+                    Counts { time: now, index: 0, sustain: 0, burst: 0 }
+                } else if index > counts.index {
+                    Counts { index, burst: 0, ..counts }
+                } else {
+                    counts
+                }
+            }
+            Alignment::Clock | Alignment::PerKey => {
+                if now <= counts.time {
+                    counts
+                } else if now / self.ratio == counts.time / self.ratio {
+                    Counts { time: now, burst: 0, ..counts }
+                } else {
+                    Counts { time: now, index: 0, sustain: 0, burst: 0 }
+                }
+            }
+        }
+    }
+
+    /// Counts in both windows at once; a refused request too, unless told otherwise.
+    #[inline]
+    pub fn decide(&self, word: u64, moment: u64, cost: u64) -> Decided {
+        if cost == 0 {
+            return Decided { outcome: Outcome::Pass, next: word };
+        }
+        if cost > self.burst || cost > self.sustain {
+            let refusing = Refusing { first: cost > self.burst, sustain: cost > self.sustain };
+            return Decided { outcome: Outcome::TooLarge(refusing), next: word };
+        }
+        let counts = self.counts_at(word, moment);
+        // No overflow: each term is below 2^62. What saturates is above its limit already.
+        let (burst, sustain) = (counts.burst + cost, counts.sustain + cost);
+        let refusing = Refusing { first: burst > self.burst, sustain: sustain > self.sustain };
+        let passes = !(refusing.first | refusing.sustain);
+        let next = if passes || self.count_refused {
+            self.layout.pack(Counts { burst, sustain, ..counts })
+        } else {
+            word
+        };
+        Decided { outcome: if passes { Outcome::Pass } else { Outcome::Exhausted(refusing) }, next }
+    }
+
+    pub(super) fn is_idle(&self, word: u64, moment: u64) -> bool {
+        self.idle_from(word) <= moment
+    }
+
+    /// The end of the sustain window that the word's counts stand in.
+    pub(super) fn idle_from(&self, word: u64) -> u64 {
+        self.ends(&self.layout.unpack(word)).1
+    }
+
+    /// When the burst window and the sustain window of these counts end, in units.
+    fn ends(&self, counts: &Counts) -> (u64, u64) {
+        let bits = self.fraction_bits;
+        match self.alignment {
+            Alignment::FirstRequest => {
+                let opened = counts.time << (bits - self.steps());
+                (opened + ((counts.index + 1) << bits), opened + (self.ratio << bits))
+            }
+            Alignment::Clock | Alignment::PerKey => {
+                ((counts.time + 1) << bits, (counts.time / self.ratio + 1) * (self.ratio << bits))
+            }
+        }
+    }
+
+    pub(super) fn parts(&self, word: u64, moment: u64) -> [Part; 2] {
+        let counts = self.counts_at(word, moment);
+        let (burst_end, sustain_end) = self.ends(&counts);
+        let part = |name, limit, used, period, end| {
+            let end = if used == 0 { moment } else { end };
+            Part { name, limit, used, period, next: end, reset: end }
+        };
+        let period = 1 << self.fraction_bits;
+        if self.sustain == u64::MAX {
+            return [part(WindowName::Window, self.burst, counts.burst, period, burst_end); 2];
+        }
+        [
+            part(WindowName::Burst, self.burst, counts.burst, period, burst_end),
+            part(
+                WindowName::Sustain,
+                self.sustain,
+                counts.sustain,
+                self.ratio << self.fraction_bits,
+                sustain_end,
+            ),
+        ]
+    }
+
+    /// The sustain window's end if that is what `cost` does not fit; else the burst window's.
+    pub(super) fn retry_at(&self, word: u64, moment: u64, cost: u64) -> (WindowName, u64) {
+        let counts = self.counts_at(word, moment);
+        let (burst_end, sustain_end) = self.ends(&counts);
+        let single = self.sustain == u64::MAX;
+        if !single && cost > self.sustain.saturating_sub(counts.sustain) {
+            return (WindowName::Sustain, sustain_end);
+        }
+        let name = if single { WindowName::Window } else { WindowName::Burst };
+        let fits = cost <= self.burst.saturating_sub(counts.burst);
+        (name, if fits { moment } else { burst_end })
+    }
+}

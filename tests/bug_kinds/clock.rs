@@ -1,0 +1,111 @@
+//! Clock: time that steps, stalls or ends.
+
+use super::*;
+use crate::common::manual;
+use tidegate::WindowName;
+
+/// Class: a clock that steps back makes the elapsed time negative, which panics or, unsigned, admits everything.
+#[test]
+fn a_step_back_neither_panics_nor_admits() {
+    for limit in limits_of_ten() {
+        let (limiter, clock) = manual::<u64>(limit);
+        clock.set(secs(1_000));
+        assert_eq!(drain(&limiter), 10, "{limit:?}");
+        for back in [secs(999), secs(500), secs(1), Duration::ZERO] {
+            clock.set(back);
+            assert_eq!(passed(&limiter, 20), 0, "{limit:?} at {back:?}");
+        }
+    }
+}
+
+/// Class: after a step back the limiter denies for longer than the step, because it waits for lost time twice.
+#[test]
+fn a_step_back_denies_by_at_most_the_step() {
+    let before = secs(1_000);
+    let step = secs(600);
+    for limit in limits_of_ten() {
+        let (limiter, clock) = manual::<u64>(limit.count_refused(false));
+        clock.set(before);
+        drain(&limiter);
+        let wait = limiter.check(&KEY).unwrap_err().retry_after().unwrap();
+        clock.set(before - step);
+        let longer = limiter.check(&KEY).unwrap_err().retry_after().unwrap();
+        assert_eq!(longer, wait + step, "{limit:?}");
+        clock.advance(longer);
+        assert!(limiter.allow(&KEY), "{limit:?}");
+    }
+}
+
+/// Class: two clocks a moment apart take turns, and each turn to the later one is credited as new time.
+#[test]
+fn alternating_timestamps_mint_nothing() {
+    let (early, late) = (secs(1_000), secs(1_003));
+    for limit in limits_of_ten() {
+        let (limiter, clock) = manual::<u64>(limit.align(Alignment::FirstRequest));
+        clock.set(early);
+        drain(&limiter);
+        let mut admitted = 0;
+        for _ in 0..10_000 {
+            clock.set(late);
+            admitted += passed(&limiter, 1);
+            clock.set(early);
+            admitted += passed(&limiter, 1);
+        }
+        // The bucket is owed the 3 s once; a window is owed nothing before its end.
+        let kind = limiter.check_n(&KEY, 0).unwrap().windows()[0].name;
+        let owed = if kind == WindowName::Bucket { 3 } else { 0 };
+        assert_eq!(admitted, owed, "{limit:?}");
+    }
+}
+
+/// Class: a timestamp read long ago is compared with a newer one by unsigned subtraction: a huge refill.
+#[test]
+fn a_stale_timestamp_is_no_refill() {
+    for limit in limits_of_ten() {
+        let (limiter, clock) = manual::<u64>(limit);
+        for round in 1..=5_u64 {
+            clock.set(secs(1_000 * round));
+            assert_eq!(drain(&limiter), 10, "{limit:?} {round}");
+            clock.set(secs(1_000 * round) - NANOSECOND);
+            assert_eq!(passed(&limiter, 100), 0, "{limit:?} {round}");
+            clock.set(Duration::ZERO);
+            assert_eq!(passed(&limiter, 100), 0, "{limit:?} {round}");
+        }
+    }
+}
+
+/// Class: time outgrows its field, wraps to a small number, and every limit opens (or stays shut for ever
+/// without an error). The end of the horizon must fail closed.
+#[test]
+fn a_counter_at_its_end_fails_closed() {
+    for limit in limits_of_ten() {
+        let (limiter, clock) = manual::<u64>(limit);
+        clock.set(nanos(u128::from(u64::MAX) - 5));
+        let mut admitted = passed(&limiter, 1_000);
+        for _ in 0..10 {
+            clock.advance(NANOSECOND);
+            admitted += passed(&limiter, 1_000);
+            admitted += u64::from(limiter.check_n(&KEY, 10).is_ok());
+        }
+        clock.advance(secs(1));
+        admitted += passed(&limiter, 1_000);
+        assert!(admitted <= 10, "{limit:?} admitted {admitted}");
+    }
+}
+
+/// Class: the same, met by a key that was spent long before: its state must not look old and idle for ever after.
+#[test]
+fn years_up_to_the_end_never_admit_more_than_a_limit_each() {
+    const YEAR_S: u64 = 31_557_600;
+    for limit in limits_of_ten() {
+        let (limiter, clock) = manual::<u64>(limit);
+        for year in 0..584 {
+            clock.set(secs(year * YEAR_S));
+            let admitted = passed(&limiter, 30);
+            assert!(admitted <= 10, "{limit:?} year {year}: {admitted}");
+            if year <= 20 {
+                assert_eq!(admitted, 10, "{limit:?} year {year}");
+            }
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The layers of the crate: arrows point down only.
+//!
+//! Every path that starts at `crate::` (or at `super::`, resolved) in `src/` is an arrow from its file's layer to
+//! the layer of the module it names. A file uses what stands below it. Two modules of one row may know each
+//! other in one direction only. `sync.rs` alone names atomics and loom, `time/` alone quanta, `table/` alone
+//! papaya.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The rows from the top down; `lib.rs` stands above them.
+const ROWS: [&[&str]; 7] = [
+    &["http", "notify"],
+    &["policy"],
+    &["limiter", "exact"],
+    &["table"],
+    &["word"],
+    &["limit", "time"],
+    &["error", "decision", "sync"],
+];
+
+/// What only one place may name, and that place.
+const HOMES: [(&str, &str); 5] = [
+    ("sync::atomic", "sync"),
+    ("loom", "sync"),
+    ("quanta", "time"),
+    ("papaya", "table"),
+    ("crossbeam_epoch", "policy"),
+];
+
+/// A source file: its path below `src/`, and its text.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: without_comments_and_strings(text),
+        }
+    }
+
+    /// The module's path: `table/exact.rs` is `["table", "exact"]`, `word/mod.rs` is `["word"]`.
+    fn module(&self) -> Vec<&str> {
+        let stem = self.path.trim_end_matches(".rs");
+        let mut parts: Vec<&str> = stem.split('/').collect();
+        if matches!(parts.last(), Some(&"mod" | &"lib")) {
+            parts.pop();
+        }
+        parts
+    }
+
+    /// The first module below the root, or nothing for `lib.rs`.
+    fn top(&self) -> Option<&str> {
+        self.module().first().copied()
+    }
+}
+
+/// The text with comments and the insides of string and character literals blanked.
+fn without_comments_and_strings(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let skipped = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            block_comment_len(rest)
+        } else if first == '"' {
+            string_len(rest)
+        } else if rest.starts_with("'\"'") {
+            3
+        } else {
+            0
+        };
+        if skipped == 0 {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+        } else {
+            out.push(' ');
+            rest = &rest[skipped..];
+        }
+    }
+    out
+}
+
+/// The length of the (possibly nested) block comment at the start of `text`.
+fn block_comment_len(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        if text[at..].starts_with("/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if text[at..].starts_with("*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    text.len()
+}
+
+/// The length of the string literal at the start of `text`, quotes included.
+fn string_len(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        match character {
+            '\\' if !escaped => escaped = true,
+            '"' if !escaped => return at + 1,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+/// Every top-level module that `source` names through `crate::` or `super::`.
+fn named_modules(source: &Source) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    for (at, _) in source.text.match_indices("crate::") {
+        let before = source.text[..at].chars().next_back();
+        // `$crate` in a macro is as good as `crate`; `some_crate::` is another word.
+        if before.is_some_and(|character| character.is_alphanumeric() || character == '_') {
+            continue;
+        }
+        named.extend(first_names(&source.text[at + "crate::".len()..]));
+    }
+    // Only a file right below the root reaches its neighbours by one `super::`; deeper ones need one more each.
+    let depth = source.module().len();
+    if depth > 0 {
+        let climb = "super::".repeat(depth);
+        for (at, _) in source.text.match_indices(&climb) {
+            let is_climb = !source.text[..at].ends_with("super::");
+            let names = first_names(&source.text[at + climb.len()..]);
+            // `use super::*` in an inline test module is the file itself.
+            let known = |name: &String| ROWS.iter().any(|row| row.contains(&name.as_str()));
+            named.extend(names.into_iter().filter(|name| is_climb && known(name)));
+        }
+    }
+    named
+}
+
+/// The first name of the path at the start of `text`, or of each path in the braces there.
+fn first_names(text: &str) -> Vec<String> {
+    let name = |text: &str| -> String {
+        let is_word = |character: &char| character.is_alphanumeric() || *character == '_';
+        text.trim_start().chars().take_while(is_word).collect()
+    };
+    let Some(group) = text.strip_prefix('{') else {
+        return vec![name(text)];
+    };
+    let (mut depth, mut names, mut start) = (1, Vec::new(), 0);
+    for (at, character) in group.char_indices() {
+        depth += match character {
+            '{' => 1,
+            '}' => -1,
+            _ => 0,
+        };
+        if depth == 0 || (depth == 1 && character == ',') {
+            names.push(name(&group[start..at]));
+            start = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+fn row_of(module: &str) -> Option<usize> {
+    ROWS.iter().position(|row| row.contains(&module))
+}
+
+/// Everything in `sources` that breaks the order, one sentence each.
+fn violations(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut sideways = BTreeSet::new();
+    for source in sources {
+        let path = &source.path;
+        for (name, home) in HOMES {
+            if names(&source.text, name) && source.top() != Some(home) {
+                found.push(format!("{path} names {name}, which is {home}'s alone"));
+            }
+        }
+        let Some(from) = source.top() else { continue };
+        let Some(row) = row_of(from) else {
+            found.push(format!("{path} stands in no layer"));
+            continue;
+        };
+        for to in named_modules(source) {
+            match row_of(&to) {
+                _ if to == from => {}
+                None => found.push(format!("{path} reaches {to} through the root")),
+                Some(other) if other < row => found.push(format!("{path} points up to {to}")),
+                Some(other) if other == row => {
+                    sideways.insert((from.to_owned(), to));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for (from, to) in &sideways {
+        if from < to && sideways.contains(&(to.clone(), from.clone())) {
+            found.push(format!("{from} and {to} point at each other"));
+        }
+    }
+    found
+}
+
+/// Whether `name` occurs in `text` as a path, not as a part of a longer word.
+fn names(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let is_word = |character: char| character.is_alphanumeric() || character == '_';
+        let after = text[at + name.len()..].chars().next();
+        !text[..at].ends_with(is_word) && !after.is_some_and(is_word)
+    })
+}
+
+fn sources_below(folder: &Path, prefix: &str, sources: &mut Vec<Source>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    entries.sort();
+    for entry in entries {
+        let name = entry.file_name().unwrap().to_str().unwrap();
+        if entry.is_dir() {
+            sources_below(&entry, &format!("{prefix}{name}/"), sources);
+        } else if name.ends_with(".rs") {
+            let text = std::fs::read_to_string(&entry).unwrap();
+            sources.push(Source::new(&format!("{prefix}{name}"), &text));
+        }
+    }
+}
+
+#[test]
+fn arrows_point_down_only() {
+    let mut sources = Vec::new();
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    sources_below(&src, "", &mut sources);
+    assert!(sources.iter().any(|source| source.path == "lib.rs"));
+    let found = violations(&sources);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_violation_is_caught() {
+    let fixtures = [
+        (
+            "word/mod.rs",
+            "use crate::table::Slots;",
+            "points up to table",
+        ),
+        (
+            "word/bucket.rs",
+            "use crate::{\n    limit::{Limit, Rate},\n    exact::Exact,\n};",
+            "points up to exact",
+        ),
+        (
+            "time/clock.rs",
+            "fn f() { crate::word::decide() }",
+            "points up to word",
+        ),
+        ("limit.rs", "use super::table::Slots;", "points up to table"),
+        (
+            "table/exact.rs",
+            "use super::super::exact::Exact;",
+            "points up to exact",
+        ),
+        (
+            "exact.rs",
+            "use crate::Limit;",
+            "reaches Limit through the root",
+        ),
+        ("helpers.rs", "", "stands in no layer"),
+        (
+            "table/exact.rs",
+            "use std::sync::atomic::AtomicU64;",
+            "names sync::atomic",
+        ),
+        (
+            "word/mod.rs",
+            "use core::sync::atomic::Ordering;",
+            "names sync::atomic",
+        ),
+        ("exact.rs", "use loom::sync::Arc;", "names loom"),
+        (
+            "exact.rs",
+            "fn now() -> quanta::Instant { todo() }",
+            "names quanta",
+        ),
+        ("word/mod.rs", "use papaya::HashMap;", "names papaya"),
+    ];
+    for (path, text, expected) in fixtures {
+        let found = violations(&[Source::new(path, text)]);
+        assert_eq!(found.len(), 1, "{path}: {text}: {found:?}");
+        assert!(found[0].contains(expected), "{found:?}");
+    }
+    let circle = [
+        Source::new("limit.rs", "use crate::time::Timebase;"),
+        Source::new("time/mod.rs", "use crate::limit::Limit;"),
+    ];
+    assert_eq!(violations(&circle), ["limit and time point at each other"]);
+}
+
+#[test]
+fn what_is_allowed_is_not_caught() {
+    let fixtures = [
+        ("lib.rs", "mod table; pub use crate::exact::ExactLimiter;"),
+        (
+            "exact.rs",
+            "use crate::{decision::{Denied, Pass}, table::exact::Map, word, sync::AtomicU64};",
+        ),
+        (
+            "table/exact.rs",
+            "use super::slots::Slots; use papaya::HashMap; use crate::word::Word;",
+        ),
+        (
+            "time/clock.rs",
+            "// crate::table and loom in words\nuse crate::sync::AtomicU64; use quanta::Clock;",
+        ),
+        (
+            "sync.rs",
+            "pub use std::sync::atomic::AtomicU64; pub use loom::sync::atomic::AtomicU32;",
+        ),
+        (
+            "error.rs",
+            "const S: &str = \"crate::table \\\" papaya\"; /* use crate::exact; */",
+        ),
+        (
+            "limit.rs",
+            "use crate::time::Timebase; mod tests { use super::*; }",
+        ),
+        ("exact.rs", "use other_crate::thing; fn bloom() {}"),
+    ];
+    for (path, text) in fixtures {
+        let found = violations(&[Source::new(path, text)]);
+        assert!(found.is_empty(), "{path}: {text}: {found:?}");
+    }
+}

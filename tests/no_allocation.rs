@@ -1,0 +1,146 @@
+//! A check of a known key allocates nothing, whether it passes or is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+
+use common::secs;
+use tidegate::{Alignment, Clock, ExactLimiter, Limit, Manual, Precise, Rate, Ticking, Window};
+
+thread_local! {
+    /// How often this thread asked the allocator for memory. Other threads (the clock's) have counts of their own.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting for each thread.
+struct Counting;
+
+fn count() {
+    // A thread that is being taken down may have no count left; nothing is measured there.
+    let _gone = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator unchanged, which fulfils the contract; the count touches a
+// thread-local cell without a destructor, which needs no allocation.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise about `layout` is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise about `layout` is passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises about `memory`, `layout` and `new_size` are passed on.
+        unsafe { System.realloc(memory, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises about `memory` and `layout` are passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How many allocations `work` makes on this thread.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+const KEYS: [&str; 4] = ["client-1", "client-2", "client-3", "client-4"];
+
+fn limits(calls: u64) -> Vec<Limit> {
+    let window = Window::new(calls, secs(3_600));
+    let mut limits = vec![Limit::bucket(Rate::new(calls, secs(3_600)), calls)];
+    for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
+        limits.push(Limit::window(window).align(alignment));
+        let sustain = Window::new(calls, secs(36_000));
+        limits.push(Limit::burst_sustain(window, sustain).align(alignment));
+    }
+    limits
+}
+
+/// Warms up every key, then checks all of them again and again, and counts.
+fn allocations_of<C: Clock>(limit: Limit, clock: C, passes: bool) -> u64 {
+    let limiter = ExactLimiter::<String>::builder(limit)
+        .clock(clock)
+        .build()
+        .unwrap();
+    for key in KEYS {
+        assert!(limiter.allow(key));
+        assert_eq!(limiter.check(key).is_ok(), passes);
+    }
+    allocations(|| {
+        for _ in 0..25_000 {
+            for key in KEYS {
+                let answer = black_box(limiter.check(key));
+                assert_eq!(answer.is_ok(), passes);
+                match answer {
+                    Ok(pass) => drop(black_box((pass.remaining(), pass.windows()))),
+                    Err(denied) => drop(black_box((denied.retry_after(), denied.windows()))),
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn the_count_counts() {
+    assert_eq!(allocations(|| drop(black_box(Box::new(7)))), 1);
+    assert_eq!(allocations(|| drop(black_box(String::from("seven")))), 1);
+    assert_eq!(allocations(|| ()), 0);
+}
+
+#[test]
+fn an_admitted_check_allocates_nothing() {
+    for limit in limits(1 << 15) {
+        assert_eq!(allocations_of(limit, Manual::new(), true), 0, "{limit:?}");
+        // On the real clock no window may end in mid-test, as one on the wall clock's hours could.
+        let limit = limit.align(Alignment::FirstRequest);
+        assert_eq!(allocations_of(limit, Ticking::new(), true), 0, "{limit:?}");
+        assert_eq!(allocations_of(limit, Precise::new(), true), 0, "{limit:?}");
+    }
+}
+
+#[test]
+fn a_refused_check_allocates_nothing() {
+    for limit in limits(1) {
+        assert_eq!(allocations_of(limit, Manual::new(), false), 0, "{limit:?}");
+        // On the real clock no window may end in mid-test, as one on the wall clock's hours could.
+        let limit = limit.align(Alignment::FirstRequest);
+        assert_eq!(allocations_of(limit, Ticking::new(), false), 0, "{limit:?}");
+        assert_eq!(allocations_of(limit, Precise::new(), false), 0, "{limit:?}");
+    }
+}
+
+#[test]
+fn a_refusal_for_want_of_room_and_one_too_large_allocate_nothing() {
+    let limit = Limit::bucket(Rate::per_hour(1), 2);
+    let limiter = ExactLimiter::<String>::builder(limit)
+        .max_keys(1)
+        .clock(Manual::new());
+    let limiter = limiter.build().unwrap();
+    assert!(limiter.allow("resident"));
+    assert!(!limiter.allow("stranger"));
+    let refused = allocations(|| {
+        for _ in 0..10_000 {
+            assert!(limiter.check("stranger").is_err());
+            assert!(limiter.check_n("resident", 3).is_err());
+        }
+    });
+    assert_eq!(refused, 0);
+}
