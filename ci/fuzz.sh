@@ -46,7 +46,7 @@ for target in "${targets[@]}"; do
         passed=$((passed + 1))
     else
         # What went wrong, without the stack; then the input as its type prints it, and how to run it again.
-        grep -a -A3 'panicked at\|ERROR: ' "$log" | head -20 || true
+        grep -a -A3 'panicked at' "$log" || grep -a 'ERROR: ' "$log" || true
         sed -n '/^Failing input/,/^Minimize/p' "$log"
         printf 'fuzz %-14s FAILED: the input is under fuzz/artifacts/%s\n' "$target" "$target"
         failed=$((failed + 1))

@@ -133,6 +133,9 @@ impl<J: Judge> Table<'_, J> {
     fn check(&mut self, key: u64, cost: u64) -> Result<Pass, Denied> {
         let now_ns = self.now_ns();
         let keys_before = self.limiter.len();
+        // A key that owed nothing was rightly forgotten; a clock that then steps back to when it owed
+        // something finds the judge remembering what the limiter does not.
+        let forgets = self.rewound && keys_before < self.admitted.len();
         let answer = self.limiter.check_n(&key, cost);
         self.check_shape(cost, keys_before, &answer);
 
@@ -143,9 +146,6 @@ impl<J: Judge> Table<'_, J> {
             assert!(*admitted <= most, "key {key} was given {admitted}, {most} is the most");
         }
 
-        // A key that owed nothing was rightly forgotten; a clock that then steps back to when it owed
-        // something finds the judge remembering what the limiter does not.
-        let forgets = self.rewound && self.limiter.len() < self.admitted.len();
         self.comparable &= now_ns <= TIME_MAX_NS && !forgets;
         if self.comparable {
             match &answer {
