@@ -64,16 +64,11 @@ fn parse(line: &str) -> Request {
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar after it, counted year by year.
 fn days_since_epoch(year: u64, month: u64, day: u64) -> u64 {
-    let is_leap = |year: u64| (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let is_leap = |year: u64| year.is_multiple_of(if year.is_multiple_of(100) { 400 } else { 4 });
     let february = if is_leap(year) { 29 } else { 28 };
     let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let years: u64 = (1970..year)
-        .map(|year| if is_leap(year) { 366 } else { 365 })
-        .sum();
-    let months: u64 = lengths
-        .iter()
-        .take(usize::try_from(month).unwrap() - 1)
-        .sum();
+    let years: u64 = (1970..year).map(|year| if is_leap(year) { 366 } else { 365 }).sum();
+    let months: u64 = lengths.iter().take(usize::try_from(month).unwrap() - 1).sum();
     years + months + day - 1
 }
 
@@ -83,10 +78,7 @@ fn stamps_are_read_as_unix_time() {
     assert_eq!(days_since_epoch(2000, 3, 1), 11_017);
     let line = r#"83.149.9.216 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1"#;
     let request = parse(line);
-    assert_eq!(
-        (request.address.as_str(), request.unix_s),
-        ("83.149.9.216", 1_431_857_103)
-    );
+    assert_eq!((request.address.as_str(), request.unix_s), ("83.149.9.216", 1_431_857_103));
 }
 
 fn refuses(answer: &Result<Pass, Denied>) -> Vec<bool> {
@@ -118,23 +110,15 @@ fn tally(answers: impl Iterator<Item = (bool, bool)>) -> [u32; 4] {
 
 /// Replays the log on burst + sustain windows.
 fn replay_nested(requests: &[Request], burst: u64, sustain: u64, alignment: Alignment) -> [u32; 4] {
-    let limit = Limit::burst_sustain(
-        Window::new(burst, secs(15)),
-        Window::new(sustain, secs(300)),
-    );
+    let limit = Limit::burst_sustain(Window::new(burst, secs(15)), Window::new(sustain, secs(300)));
     // The clock's origin is the first request's second, on no edge of any window.
     let origin = secs(requests[0].unix_s);
     let (limiter, clock) = manual_at_unix::<String>(limit.align(alignment), origin);
     let start = match alignment {
-        Alignment::Clock => Start::Tiled {
-            shift_ns: origin.as_nanos(),
-        },
+        Alignment::Clock => Start::Tiled { shift_ns: origin.as_nanos() },
         _ => Start::FirstRequest { grid: None },
     };
-    let windows = [
-        (u128::from(burst), 15 * SECOND_NS),
-        (u128::from(sustain), 300 * SECOND_NS),
-    ];
+    let windows = [(u128::from(burst), 15 * SECOND_NS), (u128::from(sustain), 300 * SECOND_NS)];
     let mut twin = Windows::new(&windows, start, true);
     let mut numbers = Numbers::default();
     tally(requests.iter().map(|request| {

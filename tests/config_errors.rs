@@ -17,36 +17,21 @@ fn window(limit: u64, seconds: u64) -> Window {
 /// The message with which `limit` fails to build; in lower case, so that only words count.
 fn message(limit: Limit) -> String {
     let builder = ExactLimiter::<u64>::builder(limit).clock(Manual::new());
-    let error = builder
-        .build()
-        .err()
-        .unwrap_or_else(|| panic!("{limit:?} must not build"));
+    let error = builder.build().err().unwrap_or_else(|| panic!("{limit:?} must not build"));
     error.to_string().to_lowercase()
 }
 
 /// Every list has one word at least in the message.
 #[track_caller]
 fn assert_says(message: &str, field: &[&str], value: &[&str], allowed: &[&str]) {
-    for (what, words) in [
-        ("field", field),
-        ("value", value),
-        ("allowed range", allowed),
-    ] {
+    for (what, words) in [("field", field), ("value", value), ("allowed range", allowed)] {
         let said = words.iter().any(|word| message.contains(word));
         assert!(said, "{message:?} names no {what} (one of {words:?})");
     }
 }
 
 /// How a message may tell the smallest allowed value.
-const AT_LEAST_ONE: [&str; 7] = [
-    "at least 1",
-    "1 to",
-    "1..",
-    "1 or more",
-    "1 and",
-    "≥ 1",
-    ">= 1",
-];
+const AT_LEAST_ONE: [&str; 7] = ["at least 1", "1 to", "1..", "1 or more", "1 and", "≥ 1", ">= 1"];
 /// How a message may tell a largest allowed value.
 const AT_MOST: [&str; 6] = ["at most", "up to", "between", " to ", "..", "<="];
 
@@ -59,12 +44,7 @@ fn a_rate_of_nothing() {
 #[test]
 fn a_rate_per_no_time() {
     let message = message(Limit::bucket(Rate::new(10, Duration::ZERO), 10));
-    assert_says(
-        &message,
-        &["period"],
-        &["0"],
-        &["at least 1", "1 ns", "1ns", "above 0"],
-    );
+    assert_says(&message, &["period"], &["0"], &["at least 1", "1 ns", "1ns", "above 0"]);
 }
 
 #[test]
@@ -80,12 +60,7 @@ fn a_window_of_nothing() {
     let burst = message(Limit::burst_sustain(window(0, 10), window(10, 100)));
     assert_says(&burst, &["burst"], &["0"], &AT_LEAST_ONE);
     let sustain = message(Limit::burst_sustain(window(10, 10), window(0, 100)));
-    assert_says(
-        &sustain,
-        &["sustain"],
-        &["0"],
-        &["at least", "1 to", "..", "burst"],
-    );
+    assert_says(&sustain, &["sustain"], &["0"], &["at least", "1 to", "..", "burst"]);
 }
 
 #[test]
@@ -103,12 +78,7 @@ fn a_window_of_no_time() {
 fn a_sustain_period_that_is_no_multiple_of_the_burst_period() {
     for seconds in [301, 14, 1, 16, 299] {
         let message = message(Limit::burst_sustain(window(30, 15), window(100, seconds)));
-        assert_says(
-            &message,
-            &["sustain"],
-            &[&seconds.to_string()],
-            &["multiple"],
-        );
+        assert_says(&message, &["sustain"], &[&seconds.to_string()], &["multiple"]);
         assert_says(&message, &["period"], &["15"], &["burst"]);
     }
 }
@@ -116,49 +86,36 @@ fn a_sustain_period_that_is_no_multiple_of_the_burst_period() {
 #[test]
 fn a_sustain_limit_below_the_burst_limit() {
     let message = message(Limit::burst_sustain(window(30, 15), window(29, 300)));
-    assert_says(
-        &message,
-        &["sustain"],
-        &["29"],
-        &["at least", "30", "below"],
-    );
+    assert_says(&message, &["sustain"], &["29"], &["at least", "30", "below"]);
     assert_says(&message, &["limit"], &["30"], &["burst"]);
 }
 
 #[test]
 fn a_capacity_of_nothing() {
     let limit = Limit::bucket(Rate::per_second(1), 1);
-    let built = ExactLimiter::<u64>::builder(limit)
-        .max_keys(0)
-        .clock(Manual::new())
-        .build();
+    let built = ExactLimiter::<u64>::builder(limit).max_keys(0).clock(Manual::new()).build();
     let message = built.err().unwrap().to_string().to_lowercase();
     assert_says(&message, &["max_keys", "max keys"], &["0"], &AT_LEAST_ONE);
 }
 
 #[test]
+fn a_capacity_beyond_any_memory() {
+    let limit = Limit::bucket(Rate::per_second(1), 1);
+    let built = ExactLimiter::<u64>::builder(limit).max_keys(usize::MAX).clock(Manual::new()).build();
+    let message = built.err().unwrap().to_string().to_lowercase();
+    assert_says(&message, &["max_keys", "max keys"], &[&usize::MAX.to_string()], &AT_MOST);
+}
+
+#[test]
 fn beyond_the_horizon() {
-    // A bucket that takes 27 000 years to fill; a window of a thousand years; a rate whose time is up in months.
-    let slow = message(Limit::bucket(Rate::per_day(1), 10_000_000));
-    assert_says(
-        &slow,
-        &["burst", "rate"],
-        &["10000000", "10_000_000"],
-        &AT_MOST,
-    );
+    // A bucket that never fills; a window of a thousand years; a rate whose time is up within the hour.
+    let slow = message(Limit::bucket(Rate::per_day(1), 1 << 62));
+    assert_says(&slow, &["burst", "rate"], &["4611686018427387904"], &AT_MOST);
     let long = message(Limit::window(window(10, 1_000 * 31_557_600)));
     assert_says(&long, &["period"], &["31557600000"], &AT_MOST);
     let sustain = Limit::burst_sustain(window(10, 31_557_600), window(100, 1_000 * 31_557_600));
-    assert_says(
-        &message(sustain),
-        &["sustain", "period"],
-        &["31557600000"],
-        &AT_MOST,
-    );
-    let fast = message(Limit::bucket(
-        Rate::new(u64::MAX, Duration::from_nanos(1)),
-        10,
-    ));
+    assert_says(&message(sustain), &["sustain", "period"], &["31557600000"], &AT_MOST);
+    let fast = message(Limit::bucket(Rate::new(u64::MAX, Duration::from_nanos(1)), 10));
     assert_says(&fast, &["rate"], &["18446744073709551615"], &AT_MOST);
 }
 
@@ -174,23 +131,13 @@ fn counts_that_leave_no_bits_for_time() {
         assert_says(&one, &["limit"], &[&(1_u64 << 62).to_string()], &AT_MOST);
         // Which of the two is too large is said: here the sustain limit alone.
         let limit = Limit::burst_sustain(window(1, 15), window(1 << 60, 300)).align(alignment);
-        assert_says(
-            &message(limit),
-            &["sustain"],
-            &[&(1_u64 << 60).to_string()],
-            &AT_MOST,
-        );
+        assert_says(&message(limit), &["sustain"], &[&(1_u64 << 60).to_string()], &AT_MOST);
     }
 }
 
 /// Any number, with the small and the extreme ones often.
 fn any_count() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        0..200_u64,
-        any::<u64>(),
-        (0..64_u32).prop_map(|bit| 1 << bit),
-        Just(u64::MAX)
-    ]
+    prop_oneof![0..200_u64, any::<u64>(), (0..64_u32).prop_map(|bit| 1 << bit), Just(u64::MAX)]
 }
 
 /// Any duration, from nothing to more than any clock can hold.
@@ -204,18 +151,9 @@ fn any_period() -> impl Strategy<Value = Duration> {
 }
 
 fn any_limit() -> impl Strategy<Value = Limit> {
-    let alignment = prop_oneof![
-        Just(Alignment::Clock),
-        Just(Alignment::PerKey),
-        Just(Alignment::FirstRequest)
-    ];
-    let windows = (
-        any_count(),
-        any_period(),
-        any_count(),
-        any_period(),
-        1..100_u32,
-    );
+    let alignment =
+        prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey), Just(Alignment::FirstRequest)];
+    let windows = (any_count(), any_period(), any_count(), any_period(), 1..100_u32);
     (0..4_u8, windows, alignment).prop_map(|(kind, windows, alignment)| {
         let (limit, period, larger, longer, multiple) = windows;
         let burst = Window::new(limit, period);

@@ -76,10 +76,7 @@ fn limits(calls: u64) -> Vec<Limit> {
 
 /// Warms up every key, then checks all of them again and again, and counts.
 fn allocations_of<C: Clock>(limit: Limit, clock: C, passes: bool) -> u64 {
-    let limiter = ExactLimiter::<String>::builder(limit)
-        .clock(clock)
-        .build()
-        .unwrap();
+    let limiter = ExactLimiter::<String>::builder(limit).clock(clock).build().unwrap();
     for key in KEYS {
         assert!(limiter.allow(key));
         assert_eq!(limiter.check(key).is_ok(), passes);
@@ -130,9 +127,7 @@ fn a_refused_check_allocates_nothing() {
 #[test]
 fn a_refusal_for_want_of_room_and_one_too_large_allocate_nothing() {
     let limit = Limit::bucket(Rate::per_hour(1), 2);
-    let limiter = ExactLimiter::<String>::builder(limit)
-        .max_keys(1)
-        .clock(Manual::new());
+    let limiter = ExactLimiter::<String>::builder(limit).max_keys(1).clock(Manual::new());
     let limiter = limiter.build().unwrap();
     assert!(limiter.allow("resident"));
     assert!(!limiter.allow("stranger"));

@@ -21,19 +21,15 @@ const ATTEMPTS: usize = 4;
 /// Runs `work` on all threads at once, numbered from 0, and returns what they return.
 fn at_once<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(THREADS);
+    let run = |number| {
+        start.wait();
+        work(number)
+    };
+    let run = &run;
     thread::scope(|scope| {
-        let run = |number| {
-            start.wait();
-            work(number)
-        };
-        let run = &run;
-        let threads: Vec<_> = (0..THREADS)
-            .map(|number| scope.spawn(move || run(number)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+        let spawn = |number| scope.spawn(move || run(number));
+        let threads: Vec<_> = (0..THREADS).map(spawn).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 
@@ -65,18 +61,12 @@ fn load<C: Clock>(limiter: &ExactLimiter<u64, C>, span: Duration) -> Load {
 fn a_bucket_holds<C: Clock>(clock: impl Fn() -> C, rate: u64, burst: u64) {
     for attempt in 1..=ATTEMPTS {
         let limit = Limit::bucket(Rate::per_second(rate), burst);
-        let limiter = ExactLimiter::<u64>::builder(limit)
-            .clock(clock())
-            .build()
-            .unwrap();
+        let limiter = ExactLimiter::<u64>::builder(limit).clock(clock()).build().unwrap();
         let load = load(&limiter, Duration::from_millis(700));
         let due = |time: Duration| u128::from(rate) * time.as_nanos() / 1_000_000_000;
         let bound = u128::from(burst) + due(load.elapsed + load.lag_max) + THREADS as u128;
         let admitted = u128::from(load.admitted);
-        assert!(
-            admitted <= bound,
-            "{admitted} admitted, bound {bound}, rate {rate}"
-        );
+        assert!(admitted <= bound, "{admitted} admitted, bound {bound}, rate {rate}");
         let due = u128::from(burst) + due(load.elapsed);
         if admitted * 100 >= due * 99 {
             return;
@@ -103,10 +93,7 @@ fn a_bucket_on_the_precise_clock_admits_what_is_due_and_no_more() {
 fn a_slow_bucket_admits_its_burst_and_nothing_else() {
     fn hold<C: Clock>(clock: C) {
         let limit = Limit::bucket(Rate::per_hour(1), 100);
-        let limiter = ExactLimiter::<u64>::builder(limit)
-            .clock(clock)
-            .build()
-            .unwrap();
+        let limiter = ExactLimiter::<u64>::builder(limit).clock(clock).build().unwrap();
         assert_eq!(load(&limiter, Duration::from_millis(300)).admitted, 100);
     }
     hold(Ticking::new());
@@ -118,24 +105,14 @@ fn windows_hold<C: Clock>(clock: impl Fn() -> C, alignment: Alignment) {
     let (calls, period) = (2_000_u64, Duration::from_millis(50));
     let limit = Limit::window(Window::new(calls, period)).align(alignment);
     for attempt in 1..=ATTEMPTS {
-        let limiter = ExactLimiter::<u64>::builder(limit)
-            .clock(clock())
-            .build()
-            .unwrap();
+        let limiter = ExactLimiter::<u64>::builder(limit).clock(clock()).build().unwrap();
         let load = load(&limiter, period * 10);
         // Full periods that fit, and one cut at either end. A window that opens at a request may be short by a
         // step of its grid, a 64th.
-        let shortest = if alignment == Alignment::FirstRequest {
-            period * 63 / 64
-        } else {
-            period
-        };
+        let shortest = if alignment == Alignment::FirstRequest { period * 63 / 64 } else { period };
         let most = (load.elapsed + load.lag_max).as_nanos() / shortest.as_nanos() + 2;
         let admitted = u128::from(load.admitted);
-        assert!(
-            admitted <= u128::from(calls) * most,
-            "{admitted} in {most} windows"
-        );
+        assert!(admitted <= u128::from(calls) * most, "{admitted} in {most} windows");
         let least = load.elapsed.as_nanos() / period.as_nanos() - 1;
         if admitted >= u128::from(calls) * least {
             return;
@@ -157,13 +134,9 @@ fn windows_on_the_real_clock_admit_their_limit_each() {
 #[test]
 fn a_long_window_admits_exactly_its_limit() {
     fn hold<C: Clock>(clock: C) {
-        let limit =
-            Limit::burst_sustain(Window::new(500, secs(600)), Window::new(700, secs(6_000)));
+        let limit = Limit::burst_sustain(Window::new(500, secs(600)), Window::new(700, secs(6_000)));
         let limit = limit.align(Alignment::FirstRequest);
-        let limiter = ExactLimiter::<u64>::builder(limit)
-            .clock(clock)
-            .build()
-            .unwrap();
+        let limiter = ExactLimiter::<u64>::builder(limit).clock(clock).build().unwrap();
         assert_eq!(load(&limiter, Duration::from_millis(200)).admitted, 500);
     }
     hold(Ticking::new());
@@ -174,10 +147,7 @@ fn a_long_window_admits_exactly_its_limit() {
 #[test]
 fn a_race_to_insert_a_key_admits_exactly_its_limit() {
     const KEYS: u64 = 20_000;
-    for limit in [
-        Limit::bucket(Rate::per_second(1), 3),
-        Limit::window(Window::new(3, secs(60))),
-    ] {
+    for limit in [Limit::bucket(Rate::per_second(1), 3), Limit::window(Window::new(3, secs(60)))] {
         let (limiter, _clock) = manual::<u64>(limit);
         let admitted = at_once(|_| {
             let check = |key| (0..2).filter(|_| limiter.allow(&key)).count();
@@ -222,26 +192,14 @@ fn an_eviction_that_races_with_checks_admits_no_key_over_its_bound() {
             }
         }
     });
-    assert!(
-        !over.load(Ordering::Relaxed),
-        "more than max_keys keys were held"
-    );
+    assert!(!over.load(Ordering::Relaxed), "more than max_keys keys were held");
     let owed = BURST + clock.elapsed().as_secs() + THREADS as u64;
     for (key, admitted) in admitted.iter().enumerate() {
         let admitted = admitted.load(Ordering::Relaxed);
-        assert!(
-            admitted <= owed,
-            "key {key}: {admitted} admitted, {owed} owed"
-        );
+        assert!(admitted <= owed, "key {key}: {admitted} admitted, {owed} owed");
     }
-    let total: u64 = admitted
-        .iter()
-        .map(|count| count.load(Ordering::Relaxed))
-        .sum();
-    assert!(
-        total > 4 * STEPS / 4,
-        "only {total} were admitted: newcomers find no room"
-    );
+    let total: u64 = admitted.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+    assert!(total > 4 * STEPS / 4, "only {total} were admitted: newcomers find no room");
 }
 
 /// The same on frozen time: nobody is idle, so the first four keys stay, each gets its limit, and no one else any.
@@ -262,15 +220,10 @@ fn a_full_table_on_frozen_time_serves_the_keys_it_holds() {
             }
             counts
         });
-        let sums: Vec<u32> = (0..16)
-            .map(|key| admitted.iter().map(|counts| counts[key]).sum())
-            .collect();
+        let sums: Vec<u32> = (0..16).map(|key| admitted.iter().map(|counts| counts[key]).sum()).collect();
         let served = sums.iter().filter(|&&sum| sum > 0).count();
         assert_eq!(served, 4, "round {round}: {sums:?}");
-        assert!(
-            sums.iter().all(|&sum| sum == 0 || sum == 5),
-            "round {round}: {sums:?}"
-        );
+        assert!(sums.iter().all(|&sum| sum == 0 || sum == 5), "round {round}: {sums:?}");
         assert_eq!(limiter.len(), 4, "round {round}");
     }
 }

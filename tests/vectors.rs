@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use common::twin::{Start, Windows};
 use common::{assert_same, manual, manual_at_unix, secs};
-use tidegate::{
-    Alignment, Denied, ExactLimiter, Limit, Manual, Pass, Rate, Reason, Window, WindowName,
-};
+use tidegate::{Alignment, Denied, ExactLimiter, Limit, Manual, Pass, Rate, Reason, Window, WindowName};
 
 const SECOND_NS: u128 = 1_000_000_000;
 
@@ -37,12 +35,7 @@ struct Row {
 
 impl Row {
     const fn new(passed: u32, burst_only: u32, sustain_only: u32, both: u32) -> Self {
-        Self {
-            passed,
-            burst_only,
-            sustain_only,
-            both,
-        }
+        Self { passed, burst_only, sustain_only, both }
     }
 
     fn count(&mut self, refuses: &[bool]) {
@@ -157,10 +150,7 @@ fn the_429_body_has_its_numbers() {
         assert_eq!(denied.binding(), WindowName::Burst);
         assert_eq!(denied.binding().to_string(), "burst");
         let windows = denied.windows();
-        let binding = windows
-            .iter()
-            .find(|window| window.name == denied.binding())
-            .unwrap();
+        let binding = windows.iter().find(|window| window.name == denied.binding()).unwrap();
         assert_eq!(binding.period, secs(15), "periodInSeconds");
         assert_eq!(denied.retry_after_secs(), 15);
     }
@@ -215,10 +205,7 @@ fn every_service_of_the_table_builds_whole_and_at_85_percent() {
         for percent in [85, 100] {
             let burst = (burst * percent / 100).max(1);
             let sustain = (sustain * percent / 100).max(1);
-            let limit = Limit::burst_sustain(
-                Window::new(burst, secs(15)),
-                Window::new(sustain, secs(300)),
-            );
+            let limit = Limit::burst_sustain(Window::new(burst, secs(15)), Window::new(sustain, secs(300)));
             for alignment in ALIGNMENTS {
                 let (limiter, clock) = manual::<u64>(limit.align(alignment));
                 let passed = (0..=burst).filter(|_| limiter.allow(&1)).count();
@@ -245,10 +232,7 @@ fn passes(limiter: &ExactLimiter<u64, Manual>, cost: u64, remaining: u64, reset:
 fn refused(limiter: &ExactLimiter<u64, Manual>, cost: u64, remaining: u64, retry: Duration) {
     let denied = limiter.check_n(&1, cost).unwrap_err();
     assert_eq!(denied.reason(), Reason::Exhausted);
-    assert_eq!(
-        (denied.remaining(), denied.retry_after()),
-        (remaining, Some(retry))
-    );
+    assert_eq!((denied.remaining(), denied.retry_after()), (remaining, Some(retry)));
 }
 
 #[test]
@@ -256,21 +240,13 @@ fn a_bucket_of_five_at_one_a_second() {
     let (limiter, clock) = manual::<u64>(Limit::bucket(Rate::per_second(1), 5));
     let at = |millis: u64| clock.set(Duration::from_millis(millis));
     let denied = limiter.check_n(&1, 6).unwrap_err();
-    assert_eq!(
-        (denied.reason(), denied.retry_after()),
-        (Reason::TooLarge, None)
-    );
+    assert_eq!((denied.reason(), denied.retry_after()), (Reason::TooLarge, None));
     for (remaining, reset_s) in [(4, 1), (3, 2), (2, 3), (1, 4), (0, 5)] {
         passes(&limiter, 1, remaining, secs(reset_s));
     }
     refused(&limiter, 1, 0, secs(1));
-    let steps = [
-        (3_000, 2, 3_000),
-        (3_100, 1, 3_900),
-        (4_000, 1, 4_000),
-        (8_000, 4, 1_000),
-        (9_500, 4, 1_000),
-    ];
+    let steps =
+        [(3_000, 2, 3_000), (3_100, 1, 3_900), (4_000, 1, 4_000), (8_000, 4, 1_000), (9_500, 4, 1_000)];
     for (now_ms, remaining, reset_ms) in steps {
         at(now_ms);
         passes(&limiter, 1, remaining, Duration::from_millis(reset_ms));
@@ -293,14 +269,7 @@ fn a_bucket_of_ten_at_one_a_second() {
 }
 
 /// Limits of a game back end: calls, seconds.
-const BACK_END: [(u64, u64); 6] = [
-    (100, 60),
-    (10_000, 10),
-    (10, 30),
-    (1_000, 10),
-    (60, 90),
-    (30, 300),
-];
+const BACK_END: [(u64, u64); 6] = [(100, 60), (10_000, 10), (10, 30), (1_000, 10), (60, 90), (30, 300)];
 
 #[test]
 fn a_lazy_window_opens_at_the_first_call_and_again_at_the_first_after_its_end() {
@@ -311,10 +280,7 @@ fn a_lazy_window_opens_at_the_first_call_and_again_at_the_first_after_its_end() 
         let step = secs(period_s) / 64;
         for opening in [step * 5, step * (5 + 64), step * 1_000] {
             clock.set(opening);
-            assert_eq!(
-                (0..calls).filter(|_| limiter.allow(&1)).count() as u64,
-                calls
-            );
+            assert_eq!((0..calls).filter(|_| limiter.allow(&1)).count() as u64, calls);
             clock.set(opening + secs(period_s) - Duration::from_nanos(1));
             let denied = limiter.check(&1).unwrap_err();
             assert_eq!(denied.retry_after(), Some(Duration::from_nanos(1)));

@@ -8,14 +8,7 @@ use tidegate::{Reason, WindowState};
 /// a few (600 M/s turns into 1 G/s, 10 G/s into 1 G/s or unlimited).
 #[test]
 fn more_than_a_billion_a_second_is_not_truncated() {
-    for rate in [
-        600_000_000,
-        999_999_999,
-        1_000_000_001,
-        1_700_000_000,
-        3_000_000_000,
-        10_000_000_000,
-    ] {
+    for rate in [600_000_000, 999_999_999, 1_000_000_001, 1_700_000_000, 3_000_000_000, 10_000_000_000] {
         let (limiter, clock) = manual::<u64>(Limit::bucket(Rate::per_second(rate), rate));
         assert_eq!(drain(&limiter), rate);
         clock.advance(Duration::from_millis(500));
@@ -105,13 +98,7 @@ fn the_refill_keeps_its_fraction_at_high_polling() {
 /// Class: a burst near the top of its type wraps, and the limit is gone.
 #[test]
 fn a_huge_burst_is_never_unlimited() {
-    for burst in [
-        u64::MAX,
-        u64::MAX - 1,
-        1 << 63,
-        (1 << 62) + 1,
-        u64::MAX / 10,
-    ] {
+    for burst in [u64::MAX, u64::MAX - 1, 1 << 63, (1 << 62) + 1, u64::MAX / 10] {
         let limits = [
             Limit::bucket(Rate::per_second(1), burst),
             Limit::bucket(Rate::per_second(u64::MAX), burst),
@@ -161,12 +148,7 @@ fn remaining_never_underflows() {
         clock.set(secs(1));
         let denied = limiter.check(&KEY).unwrap_err();
         assert_eq!(denied.remaining(), 0, "{limit:?} after a step back");
-        assert!(
-            denied
-                .windows()
-                .iter()
-                .all(|window| window.remaining <= window.limit)
-        );
+        assert!(denied.windows().iter().all(|window| window.remaining <= window.limit));
         assert_eq!(limiter.check_n(&KEY, 0).unwrap().remaining(), 0);
     }
 }
@@ -182,9 +164,7 @@ fn nothing_of_nothing_is_an_error() {
         Limit::window(Window::new(10, Duration::ZERO)),
     ];
     for limit in limits {
-        let built = ExactLimiter::<u64>::builder(limit)
-            .clock(Manual::new())
-            .build();
+        let built = ExactLimiter::<u64>::builder(limit).clock(Manual::new()).build();
         assert!(built.is_err(), "{limit:?}");
     }
 }
@@ -196,10 +176,7 @@ fn saturated_counts_never_carry() {
     for (limit, cost) in [
         (Limit::window(window(30, 15)), 30),
         (Limit::burst_sustain(window(30, 15), window(100, 300)), 30),
-        (
-            Limit::burst_sustain(window(1_000, 15), window(4_000, 300)),
-            1_000,
-        ),
+        (Limit::burst_sustain(window(1_000, 15), window(4_000, 300)), 1_000),
     ] {
         for alignment in [Alignment::Clock, Alignment::FirstRequest] {
             let (limiter, clock) = manual::<u64>(limit.align(alignment));

@@ -58,6 +58,28 @@ fn alternating_timestamps_mint_nothing() {
     }
 }
 
+/// Class: the same by way of memory: at the later time a drained key is idle and makes room for another; at the
+/// earlier one it is unknown, and starts afresh. Every turn would buy it a new limit.
+#[test]
+fn alternating_timestamps_and_eviction_mint_nothing() {
+    for limit in limits_of_ten() {
+        for max_keys in [1, 2, 100_000] {
+            let clock = Manual::new();
+            let builder = ExactLimiter::<u64>::builder(limit).max_keys(max_keys);
+            let limiter = builder.clock(clock.clone()).build().unwrap();
+            let mut admitted = 0;
+            for turn in 0..100 {
+                clock.set(secs(1_000));
+                admitted += passed(&limiter, 20);
+                assert!(admitted <= 20, "{limit:?}: {admitted} in two moments");
+                // All is idle, and a newcomer takes its place.
+                clock.set(secs(2_000));
+                limiter.allow(&(1_000 + turn));
+            }
+        }
+    }
+}
+
 /// Class: a timestamp read long ago is compared with a newer one by unsigned subtraction: a huge refill.
 #[test]
 fn a_stale_timestamp_is_no_refill() {

@@ -66,10 +66,7 @@ fn the_wait_is_exact_to_the_nanosecond_on_both_sides() {
         limits.push(Limit::bucket(Rate::new(tokens, period), 10));
     }
     for alignment in ALIGNMENTS {
-        for period in [
-            Duration::from_nanos(1_000_000_007),
-            Duration::from_millis(7),
-        ] {
+        for period in [Duration::from_nanos(1_000_000_007), Duration::from_millis(7)] {
             limits.push(Limit::window(Window::new(10, period)).align(alignment));
         }
     }
@@ -109,19 +106,11 @@ fn a_refusal_that_uses_up_sustain_waits_for_sustain() {
     let (limiter, clock) = manual::<u64>(limit.align(Alignment::Clock));
     assert!(limiter.check_n(&KEY, 10).is_ok());
     let first = limiter.check(&KEY).unwrap_err();
-    assert_eq!(
-        first.retry_after(),
-        Some(secs(10)),
-        "one is left in sustain"
-    );
+    assert_eq!(first.retry_after(), Some(secs(10)), "one is left in sustain");
     let second = limiter.check(&KEY).unwrap_err();
     assert_eq!(second.retry_after(), Some(secs(100)), "none is left");
     assert_eq!(second.binding(), WindowName::Sustain);
-    let refuses: Vec<bool> = second
-        .windows()
-        .iter()
-        .map(|window| window.refuses)
-        .collect();
+    let refuses: Vec<bool> = second.windows().iter().map(|window| window.refuses).collect();
     assert_eq!(refuses, [true, false], "judged before it was counted");
     clock.set(secs(100) - NANOSECOND);
     assert!(!limiter.allow(&KEY));
@@ -169,8 +158,7 @@ fn a_cost_of_nothing_changes_nothing() {
         for _ in 0..100 {
             assert_eq!(limiter.check_n(&KEY, 0).unwrap().remaining(), 0);
         }
-        let observed =
-            |pass: tidegate::Pass| pass.windows().iter().map(|w| w.observed).sum::<u64>();
+        let observed = |pass: tidegate::Pass| pass.windows().iter().map(|w| w.observed).sum::<u64>();
         let after = limiter.check_n(&KEY, 0).unwrap();
         assert_eq!(observed(after), observed(before), "{limit:?}");
     }

@@ -86,10 +86,7 @@ fn one_newcomer_does_not_sweep_the_table() {
 #[test]
 fn a_capacity_of_nothing_is_an_error() {
     let limit = Limit::bucket(Rate::per_second(1), 10);
-    let built = ExactLimiter::<u64>::builder(limit)
-        .max_keys(0)
-        .clock(Manual::new())
-        .build();
+    let built = ExactLimiter::<u64>::builder(limit).max_keys(0).clock(Manual::new()).build();
     assert!(built.is_err());
     let (limiter, _clock) = bounded(limit, 1);
     assert!(limiter.allow(&1));
@@ -113,4 +110,18 @@ fn a_full_table_opens_again_when_its_keys_are_idle() {
             clock.advance(secs(200));
         }
     }
+}
+
+/// Class: one idle key among many that are live is never found, so that a table is full for good.
+#[test]
+fn one_idle_key_among_many_makes_room_in_the_end() {
+    let (limiter, clock) = bounded(Limit::bucket(Rate::per_second(1), 1_000), 1_000);
+    for key in 0..999 {
+        assert!(limiter.check_n(&key, 1_000).is_ok());
+    }
+    assert!(limiter.allow(&999));
+    clock.advance(secs(10));
+    let turned_away = (0..1_000).take_while(|_| !limiter.allow(&1_000)).count();
+    assert!(turned_away < 100, "{turned_away} refusals before the idle key was found");
+    assert!((0..999).all(|key| !limiter.check_n(&key, 11).is_ok()), "the live keys are as they were");
 }

@@ -10,13 +10,7 @@ const THREADS: usize = 4;
 
 /// Runs `rounds` rounds in which every thread makes `tries` checks of [`KEY`] at once. Before each round the
 /// clock moves by `step`; after it `look` gets the round's number, how many passed, and the key's state.
-fn rounds(
-    limit: Limit,
-    rounds: u64,
-    tries: usize,
-    step: Duration,
-    mut look: impl FnMut(u64, u64, Pass),
-) {
+fn rounds(limit: Limit, rounds: u64, tries: usize, step: Duration, mut look: impl FnMut(u64, u64, Pass)) {
     let (limiter, clock) = manual::<u64>(limit);
     for round in 0..rounds {
         clock.advance(step);
@@ -27,10 +21,7 @@ fn rounds(
                 passed(&limiter, tries)
             };
             let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(check)).collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .sum()
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         look(round, admitted, limiter.check_n(&KEY, 0).unwrap());
     }
@@ -63,16 +54,9 @@ fn two_windows_are_counted_in_one_step() {
         }
         admitted_in_sustain += admitted;
         let expected = if round < 9 { round + 1 } else { nth + 1 };
-        let observed: Vec<u64> = state
-            .windows()
-            .iter()
-            .map(|window| window.observed)
-            .collect();
+        let observed: Vec<u64> = state.windows().iter().map(|window| window.observed).collect();
         assert_eq!(observed, [1_000, 1_000 * expected], "round {round}");
-        assert!(
-            admitted <= 700 && admitted_in_sustain <= 5_000,
-            "round {round}"
-        );
+        assert!(admitted <= 700 && admitted_in_sustain <= 5_000, "round {round}");
     });
 }
 

@@ -109,12 +109,7 @@ impl Bucket {
     #[must_use]
     pub fn new(rate: u128, period_ns: u128, burst: u128) -> Self {
         assert!(rate > 0 && period_ns > 0 && burst > 0);
-        Self {
-            rate,
-            period_ns,
-            burst,
-            full_at: HashMap::new(),
-        }
+        Self { rate, period_ns, burst, full_at: HashMap::new() }
     }
 
     /// Decides a request of `cost` for `key`, and charges it if it passes. Cost 0 looks only.
@@ -127,9 +122,7 @@ impl Bucket {
             let fits_at = self.full_at(key) + cost * self.period_ns - self.burst * self.period_ns;
             return Decision::refused(vec![share], 0, Some(self.wait_ns(fits_at, now_ns)));
         }
-        if cost > 0 {
-            self.charge(key, now_ns, cost);
-        }
+        self.charge(key, now_ns, cost);
         Decision::passed(vec![self.share(key, now_ns, false)])
     }
 
@@ -137,13 +130,14 @@ impl Bucket {
     #[must_use]
     pub fn fits(&self, key: u64, now_ns: u128, cost: u128) -> bool {
         let now = now_ns * self.rate;
-        cost == 0
-            || self.full_at(key).max(now) + cost * self.period_ns
-                <= now + self.burst * self.period_ns
+        cost == 0 || self.full_at(key).max(now) + cost * self.period_ns <= now + self.burst * self.period_ns
     }
 
     /// Takes `cost` tokens without asking whether they are there: for tests that follow another's decisions.
     pub fn charge(&mut self, key: u64, now_ns: u128, cost: u128) {
+        if cost == 0 {
+            return;
+        }
         let full_at = self.full_at(key).max(now_ns * self.rate) + cost * self.period_ns;
         self.full_at.insert(key, full_at);
     }
@@ -156,18 +150,12 @@ impl Bucket {
         let missing = self.full_at(key).saturating_sub(now_ns * self.rate);
         // Tokens that are not whole yet count as used.
         let used = missing.div_ceil(self.period_ns).min(self.burst);
-        let next_at = self
-            .full_at(key)
-            .saturating_sub(used.saturating_sub(1) * self.period_ns);
+        let next_at = self.full_at(key).saturating_sub(used.saturating_sub(1) * self.period_ns);
         Share {
             limit: self.burst,
             remaining: self.burst - used,
             observed: used,
-            next_ns: if used == 0 {
-                0
-            } else {
-                self.wait_ns(next_at, now_ns)
-            },
+            next_ns: if used == 0 { 0 } else { self.wait_ns(next_at, now_ns) },
             reset_ns: self.wait_ns(self.full_at(key), now_ns),
             refuses,
         }
@@ -223,11 +211,7 @@ impl Windows {
     #[must_use]
     pub fn new(windows: &[(u128, u128)], start: Start, count_refused: bool) -> Self {
         assert!(windows.len() == 1 || windows.len() == 2);
-        assert!(
-            windows
-                .iter()
-                .all(|&(limit, period_ns)| limit > 0 && period_ns > 0)
-        );
+        assert!(windows.iter().all(|&(limit, period_ns)| limit > 0 && period_ns > 0));
         assert_eq!(windows[windows.len() - 1].1 % windows[0].1, 0);
         Self {
             windows: windows.to_vec(),
@@ -247,8 +231,7 @@ impl Windows {
     pub fn check(&mut self, key: u64, now_ns: u128, cost: u128) -> Decision {
         let mut counts = self.counts_at(key, now_ns);
         let blocked = |counts: &Counts| -> Vec<bool> {
-            let over =
-                |(&(limit, _), &used): (&(u128, u128), &u128)| cost > 0 && used + cost > limit;
+            let over = |(&(limit, _), &used): (&(u128, u128), &u128)| cost > 0 && used + cost > limit;
             self.windows.iter().zip(&counts.used).map(over).collect()
         };
         let refuses = blocked(&counts);
@@ -266,10 +249,7 @@ impl Windows {
             return Decision::passed(shares);
         }
         // What stands in the way from now on, this request counted: it is over when the last such window ends.
-        let speaker = blocked(&counts)
-            .iter()
-            .rposition(|&blocks| blocks)
-            .unwrap_or(0);
+        let speaker = blocked(&counts).iter().rposition(|&blocks| blocks).unwrap_or(0);
         let retry_ns = self.end_ns(key, &counts, speaker) - now_ns;
         Decision::refused(shares, speaker, Some(retry_ns))
     }
@@ -296,22 +276,14 @@ impl Windows {
             Start::FirstRequest { .. } => position,
         };
         let burst_number = (position - opened) / burst_steps;
-        Counts {
-            opened,
-            burst_number,
-            used: vec![0; self.windows.len()],
-        }
+        Counts { opened, burst_number, used: vec![0; self.windows.len()] }
     }
 
     fn shares(&self, key: u64, counts: &Counts, now_ns: u128, refuses: &[bool]) -> Vec<Share> {
         let share = |index: usize| {
             let (limit, _) = self.windows[index];
             let observed = counts.used[index];
-            let left_ns = if observed == 0 {
-                0
-            } else {
-                self.end_ns(key, counts, index) - now_ns
-            };
+            let left_ns = if observed == 0 { 0 } else { self.end_ns(key, counts, index) - now_ns };
             Share {
                 limit,
                 remaining: limit.saturating_sub(observed),
