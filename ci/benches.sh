@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-cargo bench --no-run
+cargo bench -p tidegate --no-run
 cargo build --release -p tidegate-peers

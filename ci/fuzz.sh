@@ -45,7 +45,9 @@ for target in "${targets[@]}"; do
         printf 'fuzz %-14s %10d runs in %d s\n' "$target" "$runs" "$seconds"
         passed=$((passed + 1))
     else
-        tail -60 "$log"
+        # What went wrong, without the stack; then the input as its type prints it, and how to run it again.
+        grep -a -A3 'panicked at' "$log" || grep -a 'ERROR: ' "$log" || true
+        sed -n '/^Failing input/,/^Minimize/p' "$log"
         printf 'fuzz %-14s FAILED: the input is under fuzz/artifacts/%s\n' "$target" "$target"
         failed=$((failed + 1))
     fi

@@ -2,10 +2,10 @@
 //! loom's twins, so that the models in `loom-tests/` check what ships.
 
 #[cfg(not(tidegate_loom))]
-pub use std::sync::atomic::{AtomicU64, Ordering};
+pub use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(tidegate_loom)]
-pub use loom::sync::atomic::{AtomicU64, Ordering};
+pub use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// A value alone on its pair of cache lines: x86 fetches lines in pairs, so neighbours closer than
 /// 128 bytes would still slow each other down.

@@ -21,6 +21,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Show what a limit would have done to the requests in an access log
+    #[command(long_about = REPLAY_LONG, after_help = REPLAY_AFTER, after_long_help = REPLAY_AFTER_LONG)]
     Replay(ReplayArgs),
     /// Write the access log that the bundled sample was made with
     #[command(hide = true)]
@@ -36,6 +37,14 @@ each client: IPv4 addresses singly, IPv6 addresses by their /64, host names as t
 are no requests are skipped and reported, and never stop a replay.";
 
 const REPLAY_AFTER: &str = "\
+Examples:
+  tidegate replay
+  tidegate replay access.log.gz --limit bucket:5/s,20
+  zcat -f access.log* | tidegate replay - --limit window:100/m --json
+
+--help tells how limits are written, what the JSON holds and the exit statuses.";
+
+const REPLAY_AFTER_LONG: &str = "\
 Limits:
   bucket:1/s,5                    a token bucket: 1 token a second, at most 5 kept
   bucket:1/10s,10                 1 token in 10 seconds, at most 10 kept
@@ -64,7 +73,6 @@ Exit status:
 
 /// What `replay` is asked to do.
 #[derive(Args, Debug)]
-#[command(long_about = REPLAY_LONG, after_help = REPLAY_AFTER)]
 pub struct ReplayArgs {
     /// The log: a file, or - for standard input; a bundled sample if left out
     pub log: Option<PathBuf>,

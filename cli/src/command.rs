@@ -25,7 +25,7 @@ pub fn run() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(Failure::Usage(why)) => Cli::command().error(ErrorKind::ValueValidation, why).exit(),
+        Err(Failure::Usage(why)) => usage_error(why),
         Err(Failure::Input(why)) => complain(why),
         // Who reads us has seen enough, `head` for one: nothing is wrong.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -47,6 +47,15 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Complains as the reader of the command line does, with the usage of `replay`.
+fn usage_error(why: String) -> ExitCode {
+    let mut cli = Cli::command();
+    cli.build();
+    let replay =
+        cli.find_subcommand_mut("replay").map(|replay| replay.error(ErrorKind::ValueValidation, &why));
+    replay.unwrap_or_else(|| clap::Error::raw(ErrorKind::ValueValidation, why)).exit()
+}
+
 /// Says on standard error what went wrong; the status is 1.
 fn complain(why: impl Display) -> ExitCode {
     // When not even standard error can be written, the exit status has to be enough.
@@ -57,10 +66,12 @@ fn complain(why: impl Display) -> ExitCode {
 fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let engine = Engine {
         limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(!args.free_refusals),
+        memory: args.limit.memory(),
         seed: args.seed,
         max_keys: args.max_keys,
     };
-    let unbuildable = |error| Failure::Usage(format!("--limit {}: {error}", args.limit));
+    let unbuildable =
+        |error| Failure::Usage(format!("invalid value '{}' for '--limit <LIMIT>': {error}", args.limit));
     engine.validate().map_err(unbuildable)?;
 
     let source = Source::from_argument(args.log.clone());
@@ -78,6 +89,10 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     } else {
         let mut out = AutoStream::new(io::stdout().lock(), args.color.to_choice());
         out.write_all(report::text(&summary, width).as_bytes())?;
+        if source == Source::Sample {
+            let hint = "This log is made up. For one of yours: tidegate replay access.log";
+            writeln!(out, "\n{hint}")?;
+        }
         out.flush()?;
     }
     Ok(status(&summary))

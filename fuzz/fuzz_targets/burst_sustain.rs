@@ -3,7 +3,4 @@
 
 use tidegate_fuzz::windows;
 
-libfuzzer_sys::fuzz_target!(|input: windows::Input| windows::run(
-    &input,
-    windows::Kind::BurstSustain
-));
+libfuzzer_sys::fuzz_target!(|input: windows::Input| windows::run(&input, windows::Kind::BurstSustain));

@@ -11,9 +11,7 @@ fuzz_target!(|text: &str| {
         Ok(spec) => {
             let printed = spec.to_string();
             assert_eq!(printed.parse(), Ok(spec), "{text:?} prints as {printed:?}");
-            let built = ExactLimiter::<u64>::builder(spec.to_limit())
-                .clock(Manual::new())
-                .build();
+            let built = ExactLimiter::<u64>::builder(spec.to_limit()).clock(Manual::new()).build();
             match built {
                 Ok(limiter) => assert!(limiter.allow(&7), "{text:?} refuses the first request"),
                 Err(error) => assert!(!error.to_string().is_empty()),

@@ -16,17 +16,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
 
     let log = read::read(bytes, |_| {});
-    assert!(
-        log.broken.is_none(),
-        "a slice cannot fail: {:?}",
-        log.broken
-    );
+    assert!(log.broken.is_none(), "a slice cannot fail: {:?}", log.broken);
     assert_eq!(log.events.len() as u64 + log.skips.total, log.lines);
     assert_eq!(log.skips.by_kind.values().sum::<u64>(), log.skips.total);
     assert!(log.events.is_sorted_by_key(|event| event.at_unix_ns));
-    assert!(
-        log.events
-            .iter()
-            .all(|event| (event.key as usize) < log.keys.len())
-    );
+    assert!(log.events.iter().all(|event| (event.key as usize) < log.keys.len()));
 });

@@ -48,11 +48,7 @@ pub fn run(input: &Input) {
 
 fn in_twins_range(tokens: u64, period_ns: u128, burst: u64) -> bool {
     let span = u128::from(burst).checked_mul(period_ns);
-    tokens > 0
-        && period_ns > 0
-        && burst > 0
-        && tokens < 1 << 34
-        && span.is_some_and(|span| span < 1 << 97)
+    tokens > 0 && period_ns > 0 && burst > 0 && tokens < 1 << 34 && span.is_some_and(|span| span < 1 << 97)
 }
 
 /// A nanosecond more than one unit of the limiter's time can last. Units are as fine as 62 bits allow for
@@ -76,14 +72,9 @@ impl Exact {
     /// The least and the most that the twin would have left, `slack` before now and after.
     fn check_remaining(&mut self, key: u64, now_ns: u128, remaining: u64) {
         let Some(twin) = &mut self.twin else { return };
-        let least = twin
-            .check(key, now_ns.saturating_sub(self.slack_ns), 0)
-            .remaining;
+        let least = twin.check(key, now_ns.saturating_sub(self.slack_ns), 0).remaining;
         let most = twin.check(key, now_ns + self.slack_ns, 0).remaining;
-        assert!(
-            (least..=most).contains(&remaining.into()),
-            "{remaining} left, not {least} to {most}"
-        );
+        assert!((least..=most).contains(&remaining.into()), "{remaining} left, not {least} to {most}");
     }
 }
 
@@ -103,17 +94,11 @@ impl Judge for Exact {
         let Some(twin) = &self.twin else { return };
         let fits = |at_ns: u128| twin.fits(key, at_ns, cost.into());
         if let Some(early_ns) = now_ns.checked_sub(self.slack_ns) {
-            assert!(
-                !fits(early_ns),
-                "{cost} could have passed at {early_ns}: {denied:?}"
-            );
+            assert!(!fits(early_ns), "{cost} could have passed at {early_ns}: {denied:?}");
         }
         if let Some(wait) = denied.retry_after() {
             let again_ns = now_ns + wait.as_nanos();
-            assert!(
-                fits(again_ns + self.slack_ns),
-                "too short a wait: {denied:?}"
-            );
+            assert!(fits(again_ns + self.slack_ns), "too short a wait: {denied:?}");
             if let Some(early_ns) = again_ns.checked_sub(self.slack_ns + 1) {
                 assert!(!fits(early_ns), "too long a wait: {denied:?}");
             }
@@ -130,10 +115,7 @@ impl Judge for Exact {
             return usize::MAX;
         };
         let early_ns = now_ns.saturating_sub(self.slack_ns);
-        self.keys
-            .iter()
-            .filter(|&&key| twin.check(key, early_ns, 0).reset_ns > 0)
-            .count()
+        self.keys.iter().filter(|&&key| twin.check(key, early_ns, 0).reset_ns > 0).count()
     }
 
     fn admitted_max(&self, forward_ns: u128) -> u128 {

@@ -44,11 +44,8 @@ pub struct Game<'a> {
 /// Plays to the end, or not at all if the limit is one that no limiter can honour. True if it was played.
 pub fn play(game: &Game<'_>, judge: &mut impl Judge) -> bool {
     let clock = Manual::at_unix(game.unix);
-    let built = ExactLimiter::<u64>::builder(game.limit)
-        .max_keys(game.max_keys)
-        .seed(1)
-        .clock(clock.clone())
-        .build();
+    let built =
+        ExactLimiter::<u64>::builder(game.limit).max_keys(game.max_keys).seed(1).clock(clock.clone()).build();
     let limiter = match built {
         Ok(limiter) => limiter,
         Err(error) => {
@@ -123,16 +120,10 @@ impl<J: Judge> Table<'_, J> {
             return;
         }
         let nanosecond = Duration::from_nanos(1);
-        assert!(
-            wait >= nanosecond,
-            "refused, but to come back at once: {denied:?}"
-        );
+        assert!(wait >= nanosecond, "refused, but to come back at once: {denied:?}");
         self.advance(wait - nanosecond);
         if let Ok(look) = self.check(key, 0) {
-            assert!(
-                look.remaining() < cost,
-                "a shorter wait than {denied:?} would do: {look:?}"
-            );
+            assert!(look.remaining() < cost, "a shorter wait than {denied:?} would do: {look:?}");
         }
         self.advance(nanosecond);
         let again = self.check(key, cost);
@@ -142,6 +133,9 @@ impl<J: Judge> Table<'_, J> {
     fn check(&mut self, key: u64, cost: u64) -> Result<Pass, Denied> {
         let now_ns = self.now_ns();
         let keys_before = self.limiter.len();
+        // A key that owed nothing was rightly forgotten; a clock that then steps back to when it owed
+        // something finds the judge remembering what the limiter does not.
+        let forgets = self.rewound && keys_before < self.admitted.len();
         let answer = self.limiter.check_n(&key, cost);
         self.check_shape(cost, keys_before, &answer);
 
@@ -149,15 +143,9 @@ impl<J: Judge> Table<'_, J> {
             let admitted = self.admitted.entry(key).or_default();
             *admitted += u128::from(cost);
             let most = self.judge.admitted_max(self.forward_ns);
-            assert!(
-                *admitted <= most,
-                "key {key} was given {admitted}, {most} is the most"
-            );
+            assert!(*admitted <= most, "key {key} was given {admitted}, {most} is the most");
         }
 
-        // A key that owed nothing was rightly forgotten; a clock that then steps back to when it owed
-        // something finds the judge remembering what the limiter need not.
-        let forgets = self.rewound && self.admitted.len() > self.game.max_keys;
         self.comparable &= now_ns <= TIME_MAX_NS && !forgets;
         if self.comparable {
             match &answer {

@@ -21,9 +21,7 @@ impl Number {
         match self {
             Self::Small(number) => number.into(),
             Self::Any(number) => number,
-            Self::NearPowerOfTwo { power, plus } => {
-                (1_u64 << (power % 64)).wrapping_add_signed(plus.into())
-            }
+            Self::NearPowerOfTwo { power, plus } => (1_u64 << (power % 64)).wrapping_add_signed(plus.into()),
         }
     }
 }
@@ -65,9 +63,7 @@ impl Span {
             Self::Nanos(ns) => ns.get(),
             Self::Sixteenths { count, plus_ns } => {
                 let ns = u128::from(period_ns) * u128::from(count) / 16;
-                u64::try_from(ns)
-                    .unwrap_or(u64::MAX)
-                    .saturating_add_signed(plus_ns.into())
+                u64::try_from(ns).unwrap_or(u64::MAX).saturating_add_signed(plus_ns.into())
             }
         };
         Duration::from_nanos(ns)
@@ -91,9 +87,7 @@ impl Cost {
             Self::One => 1,
             Self::Any(number) => number.get(),
             Self::NearLimit(plus) => limit.saturating_add_signed(plus.into()),
-            Self::Share(share) => {
-                u64::try_from(u128::from(limit) * u128::from(share) / 256).unwrap_or(limit)
-            }
+            Self::Share(share) => u64::try_from(u128::from(limit) * u128::from(share) / 256).unwrap_or(limit),
         }
     }
 }

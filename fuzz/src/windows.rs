@@ -41,48 +41,29 @@ pub fn run(input: &Input, kind: Kind) {
     };
     let first = Window::new(burst, period);
     let (limit, windows) = match kind {
-        Kind::One => (
-            Limit::window(first),
-            vec![(u128::from(burst), period.as_nanos())],
-        ),
+        Kind::One => (Limit::window(first), vec![(u128::from(burst), period.as_nanos())]),
         Kind::BurstSustain => (
             Limit::burst_sustain(first, Window::new(sustain, sustain_period)),
-            vec![
-                (u128::from(burst), period.as_nanos()),
-                (u128::from(sustain), sustain_period.as_nanos()),
-            ],
+            vec![(u128::from(burst), period.as_nanos()), (u128::from(sustain), sustain_period.as_nanos())],
         ),
     };
     let unix = Duration::from_nanos(input.unix_ns >> 2);
     let game = Game {
         limit: limit.align(alignment).count_refused(input.count_refused),
-        cost_max: if kind == Kind::One {
-            burst
-        } else {
-            burst.min(sustain)
-        },
+        cost_max: if kind == Kind::One { burst } else { burst.min(sustain) },
         period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX),
         max_keys: usize::from(input.max_keys % 8),
         unix,
         steps: &input.steps,
     };
     let sound = game.max_keys > 0
-        && windows
-            .iter()
-            .all(|&(limit, period_ns)| limit > 0 && period_ns > 0)
+        && windows.iter().all(|&(limit, period_ns)| limit > 0 && period_ns > 0)
         && windows[windows.len() - 1].1 % windows[0].1 == 0;
     let twin = sound.then(|| {
-        let start = Start::Tiled {
-            shift_ns: unix.as_nanos(),
-        };
+        let start = Start::Tiled { shift_ns: unix.as_nanos() };
         twin::Windows::new(&windows, start, input.count_refused)
     });
-    let mut judge = Exact {
-        windows,
-        alignment,
-        twin,
-        shifts_ns: BTreeMap::new(),
-    };
+    let mut judge = Exact { windows, alignment, twin, shifts_ns: BTreeMap::new() };
     let played = game::play(&game, &mut judge);
     assert!(sound || !played, "built from {input:?}");
 }
@@ -136,10 +117,7 @@ impl Exact {
         let expected = twin.check(key, now_ns, cost.into());
         let expected = Terms::of_twin(&expected);
         let found = Terms::of_answer(&found);
-        assert_eq!(
-            found, expected,
-            "tidegate (left), twin (right), key {key}, {cost} at {now_ns}"
-        );
+        assert_eq!(found, expected, "tidegate (left), twin (right), key {key}, {cost} at {now_ns}");
     }
 }
 
@@ -150,10 +128,7 @@ impl Judge for Exact {
     }
 
     fn exhausted(&mut self, key: u64, now_ns: u128, cost: u64, denied: &Denied) {
-        assert!(
-            self.shifts_ns.contains_key(&key),
-            "a new key was refused {cost}: {denied:?}"
-        );
+        assert!(self.shifts_ns.contains_key(&key), "a new key was refused {cost}: {denied:?}");
         self.compare(key, now_ns, cost, Found::Denied(denied));
     }
 
@@ -174,11 +149,7 @@ impl Judge for Exact {
         // Windows that open with a request may each be short by a step of the grid, at most 1/64 of the
         // first period.
         let first_ns = self.windows[0].1;
-        let short_ns = if self.alignment == Alignment::FirstRequest {
-            first_ns / 64 + 1
-        } else {
-            0
-        };
+        let short_ns = if self.alignment == Alignment::FirstRequest { first_ns / 64 + 1 } else { 0 };
         let most = |&(limit, period_ns): &(u128, u128)| {
             limit.saturating_mul(forward_ns / (period_ns - short_ns.min(period_ns - 1)) + 2)
         };
@@ -213,14 +184,7 @@ impl Terms {
                 .iter()
                 .map(|share| {
                     let used = share.observed.min(share.limit);
-                    (
-                        share.limit,
-                        share.remaining,
-                        used,
-                        share.next_ns,
-                        share.reset_ns,
-                        share.refuses,
-                    )
+                    (share.limit, share.remaining, used, share.next_ns, share.reset_ns, share.refuses)
                 })
                 .collect(),
         }

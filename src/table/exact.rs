@@ -27,7 +27,7 @@ use papaya::{Equivalent, HashMap, LocalGuard};
 
 use super::places::Places;
 use super::{Charged, Engine};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::Clock;
 use crate::word::TABLE_BIT;
 
@@ -35,14 +35,20 @@ use crate::word::TABLE_BIT;
 pub const SEALED: u64 = TABLE_BIT;
 
 /// Places visited for each new key, so that room is made before it is needed.
+#[cfg(not(tidegate_loom))]
 const VISITS_PER_NEW_KEY: usize = 2;
+#[cfg(tidegate_loom)]
+const VISITS_PER_NEW_KEY: usize = 1;
 /// Places visited before a new key is turned away.
 #[cfg(not(tidegate_loom))]
 const VISITS_WHEN_FULL: usize = 64;
 #[cfg(tidegate_loom)]
-const VISITS_WHEN_FULL: usize = 2;
+const VISITS_WHEN_FULL: usize = 1;
 /// How often a check starts again because its entry was leaving, or another thread inserted first.
+#[cfg(not(tidegate_loom))]
 const ATTEMPTS: usize = 16;
+#[cfg(tidegate_loom)]
+const ATTEMPTS: usize = 3;
 
 /// A key as the map holds it.
 #[derive(Debug)]
@@ -76,13 +82,13 @@ pub trait Map<K> {
     fn guard(&self) -> Self::Guard<'_>;
 
     /// The entry of a key.
-    fn get<'g, Q>(&self, hash: u64, key: &Q, guard: &'g Self::Guard<'_>) -> Option<Entry<'g>>
+    fn get<'g, Q>(&'g self, hash: u64, key: &Q, guard: &'g Self::Guard<'_>) -> Option<Entry<'g>>
     where
         K: Borrow<Q> + 'g,
         Q: Eq + ?Sized;
 
     /// The entry with this hash in this place.
-    fn get_at<'g>(&self, hash: u64, place: u32, guard: &'g Self::Guard<'_>) -> Option<Entry<'g>>
+    fn get_at<'g>(&'g self, hash: u64, place: u32, guard: &'g Self::Guard<'_>) -> Option<Entry<'g>>
     where
         K: 'g;
 
@@ -127,6 +133,16 @@ impl<M> ExactTable<M> {
     /// The most keys it holds.
     pub fn max_keys(&self) -> usize {
         self.places.count()
+    }
+
+    /// Its map, for models to look into.
+    pub fn map(&self) -> &M {
+        &self.map
+    }
+
+    /// Its places, for models to count.
+    pub fn places(&self) -> &Places {
+        &self.places
     }
 
     /// Keys it holds.
@@ -179,6 +195,9 @@ impl<M> ExactTable<M> {
                 if let Some(charged) = engine.charge(entry.word, phase, cost) {
                     return Answer::Decided(charged);
                 }
+                // ORDERING: Acquire pairs with the Release of the seal that was just read: the time below
+                // is read after the one by which the word was found idle.
+                fence(Ordering::Acquire);
                 self.remove(hash, entry.place, guard);
                 continue;
             }
@@ -229,7 +248,8 @@ impl<M> ExactTable<M> {
         let (place, hash) = self.places.visit()?;
         let entry = self.map.get_at(hash, place, guard)?;
         let (rule, phase) = (&engine.rule, engine.rule.phase(hash));
-        // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word.
+        // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word, whose own order
+        // decides which came first.
         let word = entry.word.load(Ordering::Relaxed);
         if word == SEALED {
             self.remove(hash, place, guard);
@@ -238,7 +258,8 @@ impl<M> ExactTable<M> {
         if !rule.is_idle(word, rule.time().units(ns) + phase) {
             return rule.time().first_ns_at(rule.idle_from(word).saturating_sub(phase));
         }
-        if entry.word.compare_exchange(word, SEALED, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        // ORDERING: Release pairs with the fence of a check that finds the seal.
+        if entry.word.compare_exchange(word, SEALED, Ordering::Release, Ordering::Relaxed).is_ok() {
             self.remove(hash, place, guard);
         }
         None
@@ -361,7 +382,7 @@ impl<K: Eq> Map<K> for PapayaMap<K> {
     }
 
     #[inline]
-    fn get<'g, Q>(&self, hash: u64, key: &Q, guard: &'g LocalGuard<'_>) -> Option<Entry<'g>>
+    fn get<'g, Q>(&'g self, hash: u64, key: &Q, guard: &'g LocalGuard<'_>) -> Option<Entry<'g>>
     where
         K: Borrow<Q> + 'g,
         Q: Eq + ?Sized,
@@ -370,7 +391,7 @@ impl<K: Eq> Map<K> for PapayaMap<K> {
         Some(Entry { place: stored.place, word })
     }
 
-    fn get_at<'g>(&self, hash: u64, place: u32, guard: &'g LocalGuard<'_>) -> Option<Entry<'g>>
+    fn get_at<'g>(&'g self, hash: u64, place: u32, guard: &'g LocalGuard<'_>) -> Option<Entry<'g>>
     where
         K: 'g,
     {

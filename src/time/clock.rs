@@ -225,12 +225,11 @@ impl Manual {
     /// Moves time forward, wall time with it; stops at 2^64 − 1 ns.
     pub fn advance(&self, by: Duration) {
         let by = saturating_ns(by);
-        // ORDERING: Relaxed, here and below: a clock publishes nothing but its own reading.
         let mut now = self.shared.now_ns.load(Ordering::Relaxed);
         while let Err(seen) = self.shared.now_ns.compare_exchange(
             now,
             now.saturating_add(by),
-            Ordering::Relaxed,
+            Ordering::AcqRel,
             Ordering::Relaxed,
         ) {
             now = seen;
@@ -239,7 +238,7 @@ impl Manual {
 
     /// Sets the time since the origin, wall time with it. It may step back.
     pub fn set(&self, since_origin: Duration) {
-        self.shared.now_ns.store(saturating_ns(since_origin), Ordering::Relaxed);
+        self.shared.now_ns.store(saturating_ns(since_origin), Ordering::Release);
     }
 
     /// Sets wall time alone, as an administrator or a time server would.
@@ -263,7 +262,9 @@ impl Default for Manual {
 impl Clock for Manual {
     #[inline]
     fn coarse(&self) -> u64 {
-        self.shared.now_ns.load(Ordering::Relaxed)
+        // ORDERING: Acquire pairs with the Release of `advance` and `set`: who acts on what another
+        // thread did at some time reads that time or a later one, as on any real clock.
+        self.shared.now_ns.load(Ordering::Acquire)
     }
 
     #[inline]
@@ -272,6 +273,7 @@ impl Clock for Manual {
     }
 
     fn unix(&self) -> Duration {
+        // ORDERING: Relaxed: wall time is set by the test that reads it.
         let ahead = self.shared.unix_ahead_ns.load(Ordering::Relaxed);
         Duration::from_nanos(self.coarse().wrapping_add(ahead))
     }

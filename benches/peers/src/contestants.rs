@@ -19,6 +19,9 @@ pub(crate) trait Contestant: Sized + Sync {
 
     /// Takes one token of `key`; true if it was there.
     fn check(&self, key: u64) -> bool;
+
+    /// How many keys it holds, if it can tell.
+    fn keys_held(&self) -> Option<usize>;
 }
 
 /// The contestant whose time is the unit of all ratios.
@@ -52,6 +55,10 @@ impl Contestant for Exact {
     fn check(&self, key: u64) -> bool {
         self.0.check(&key).is_ok()
     }
+
+    fn keys_held(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
 }
 
 /// governor's keyed limiter on the store and the clock that it takes by default.
@@ -72,6 +79,10 @@ impl Contestant for Governor {
     #[inline]
     fn check(&self, key: u64) -> bool {
         self.0.check_key(&key).is_ok()
+    }
+
+    fn keys_held(&self) -> Option<usize> {
+        Some(self.0.len())
     }
 }
 
@@ -122,5 +133,8 @@ impl Contestant for Floor {
                 Err(current) => count = current,
             }
         }
+    }
+    fn keys_held(&self) -> Option<usize> {
+        None
     }
 }

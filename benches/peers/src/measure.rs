@@ -26,8 +26,8 @@ pub(crate) struct Pace {
 pub(crate) trait Runner {
     fn name(&self) -> &'static str;
 
-    /// Checks every key once. True if all passed, as the first check of a key must.
-    fn fill(&self, keys: u32) -> bool;
+    /// Checks every key once, all of which must pass and be held.
+    fn fill(&self, keys: u32) -> Result<(), Box<dyn Error>>;
 
     /// Checks each stream on a thread of its own.
     fn round(&self, streams: &[&[u32]]) -> Result<Round, Box<dyn Error>>;
@@ -53,8 +53,17 @@ impl<C: Contestant> Runner for Timed<C> {
         C::NAME
     }
 
-    fn fill(&self, keys: u32) -> bool {
-        (0..keys).all(|key| self.0.check(key.into()))
+    fn fill(&self, keys: u32) -> Result<(), Box<dyn Error>> {
+        if !(0..keys).all(|key| self.0.check(key.into())) {
+            return Err(format!("{} refused the first check of a key", C::NAME).into());
+        }
+        // A limiter that has dropped keys meanwhile would be timed on a smaller table.
+        match self.0.keys_held() {
+            Some(held) if held != usize::try_from(keys)? => {
+                Err(format!("{} holds {held} of {keys} keys", C::NAME).into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn round(&self, streams: &[&[u32]]) -> Result<Round, Box<dyn Error>> {
@@ -136,9 +145,7 @@ pub(crate) fn workload(
     let streams = workload.streams()?;
     let runners = contestants::line_up(workload)?;
     for runner in &runners {
-        if !runner.fill(workload.keys) {
-            return Err(format!("{} refused the first check of a key", runner.name()).into());
-        }
+        runner.fill(workload.keys)?;
     }
 
     // Rounds of contestants: the first is there to warm up and is dropped.

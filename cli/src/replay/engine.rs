@@ -11,11 +11,17 @@ use crate::log::read::{Event, Log};
 /// How many requests go by between two calls of the progress function.
 const EVENTS_PER_TICK: usize = 16_384;
 
+/// After how long a quiet moment is used to begin anew: well below the seven years that the engine's own
+/// time lasts at least.
+const LEG: Duration = Duration::from_secs(365 * 86_400);
+
 /// How the limiter of a replay is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
     /// The limit of each client, with its alignment.
     pub limit: Limit,
+    /// How long the limit remembers.
+    pub memory: Duration,
     /// What keys are hashed with.
     pub seed: u64,
     /// Room for clients; as many as there are if `None`.
@@ -44,15 +50,27 @@ impl Engine {
         mut each: impl FnMut(Event, Outcome),
         mut tick: impl FnMut(usize),
     ) -> Result<(), ConfigError> {
-        let origin_unix_ns = log.events.first().map_or(0, |event| event.at_unix_ns);
-        let clock = Manual::at_unix(Duration::from_nanos(origin_unix_ns));
-        let limiter = self.build(log.keys.len(), clock.clone())?;
+        // Room for more clients than there are changes nothing, and would only cost memory.
+        let clients = log.keys.len().max(1);
+        let max_keys = self.max_keys.map_or(clients, |max_keys| clients.min(max_keys as usize));
+        let first = log.events.first().map_or(Duration::ZERO, |event| Duration::from_nanos(event.at_unix_ns));
+        let mut leg = Leg::begin(self, max_keys, first)?;
+        let mut last = first;
         for (done, event) in log.events.iter().enumerate() {
             if done % EVENTS_PER_TICK == 0 {
                 tick(done);
             }
-            clock.set(Duration::from_nanos(event.at_unix_ns - origin_unix_ns));
-            let outcome = match limiter.check(&log.keys[event.key as usize]) {
+            let now = Duration::from_nanos(event.at_unix_ns);
+            // One line with a clock that was never set would otherwise take the limiter of all others
+            // past the end of its time, where it refuses. In a pause as long as the limit remembers (twice
+            // that, for windows are placed on a grid) every client has its whole quota again, so that a
+            // new limiter decides as the old one would.
+            if now - leg.origin > LEG && now - last > self.memory.saturating_mul(2) {
+                leg = Leg::begin(self, max_keys, now)?;
+            }
+            last = now;
+            leg.clock.set(now - leg.origin);
+            let outcome = match leg.limiter.check(&log.keys[event.key as usize]) {
                 Ok(_) => Outcome::Passed,
                 Err(denied) => refusal(&denied),
             };
@@ -61,9 +79,24 @@ impl Engine {
         Ok(())
     }
 
-    fn build(&self, keys: usize, clock: Manual) -> Result<ExactLimiter<ClientKey, Manual>, ConfigError> {
-        let max_keys = self.max_keys.map_or(keys.max(1), |max_keys| max_keys as usize);
+    fn build(&self, max_keys: usize, clock: Manual) -> Result<ExactLimiter<ClientKey, Manual>, ConfigError> {
         ExactLimiter::<ClientKey>::builder(self.limit).max_keys(max_keys).seed(self.seed).clock(clock).build()
+    }
+}
+
+/// A stretch of the replay on one limiter.
+struct Leg {
+    origin: Duration,
+    clock: Manual,
+    limiter: ExactLimiter<ClientKey, Manual>,
+}
+
+impl Leg {
+    /// Begins at a time since the Unix epoch.
+    fn begin(engine: &Engine, max_keys: usize, origin: Duration) -> Result<Self, ConfigError> {
+        let clock = Manual::at_unix(origin);
+        let limiter = engine.build(max_keys, clock.clone())?;
+        Ok(Leg { origin, clock, limiter })
     }
 }
 

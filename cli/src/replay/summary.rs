@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn counts_add_up_and_the_most_refused_stand_first() {
         let events: Vec<Event> =
-            (0..6).map(|at| Event { at_unix_ns: at * 1_000_000_000, key: at as u32 % 3 }).collect();
+            (0..6).map(|at| Event { at_unix_ns: u64::from(at) * 1_000_000_000, key: at % 3 }).collect();
         let keys = ["a", "b", "c"].map(ClientKey::from_client).to_vec();
         let log = Log { events, keys, lines: 6, ..Log::default() };
         let mut tally = Tally::new(&log, 60);

@@ -6,29 +6,13 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Lengths of a slot, in seconds; past the last they double.
-const STEPS_S: [u64; 21] = [
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    MINUTE,
-    2 * MINUTE,
-    5 * MINUTE,
-    10 * MINUTE,
-    15 * MINUTE,
-    30 * MINUTE,
-    HOUR,
-    2 * HOUR,
-    3 * HOUR,
-    6 * HOUR,
-    12 * HOUR,
-    DAY,
-    2 * DAY,
-    7 * DAY,
-    14 * DAY,
+/// Lengths of a slot, in seconds; past the last they double. Those below a day divide it.
+#[rustfmt::skip]
+const STEPS_S: [u64; 27] = [
+    1, 2, 3, 5, 10, 15, 20, 30,
+    MINUTE, 2 * MINUTE, 3 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 20 * MINUTE, 30 * MINUTE,
+    HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR, 6 * HOUR, 8 * HOUR, 12 * HOUR,
+    DAY, 2 * DAY, 7 * DAY, 14 * DAY,
 ];
 
 /// Requests by time.

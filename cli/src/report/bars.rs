@@ -19,7 +19,7 @@ fn eighths(value: u64, max: u64, cells: usize) -> u64 {
 fn cell(length: u64, cell: usize, partial: [char; 8]) -> char {
     match length.saturating_sub(cell as u64 * EIGHTHS) {
         rest if rest >= EIGHTHS => FULL,
-        rest => partial[rest as usize % partial.len()],
+        rest => partial[usize::try_from(rest).unwrap_or(0)],
     }
 }
 

@@ -17,7 +17,7 @@ const PASSED_ROWS: usize = 6;
 const REFUSED_ROWS: usize = 4;
 
 /// How far labels stand from each other at least, in columns.
-const LABEL_COLUMNS: usize = 12;
+const LABEL_COLUMNS: usize = 10;
 
 const DAY_S: u64 = 86_400;
 
@@ -29,13 +29,12 @@ pub(super) fn chart(timeline: &Timeline, width: usize) -> String {
     let panel = |out: &mut String, name: &str, of: fn(&Slot) -> u64, rows: usize, style: Style| {
         let values: Vec<u64> = slots.iter().map(of).collect();
         let most = values.iter().copied().max().unwrap_or(0);
-        let _ = writeln!(
-            out,
-            "{INDENT}{style}{name}{style:#}{DIM}, at most {} in {}{DIM:#}",
-            HumanCount(most),
-            length_in_words(timeline.step_s)
-        );
-        if most > 0 {
+        if most == 0 {
+            let _ = writeln!(out, "{INDENT}{style}{name}{style:#}{DIM}: none{DIM:#}");
+        } else {
+            let step = length_in_words(timeline.step_s);
+            let most = HumanCount(most);
+            let _ = writeln!(out, "{INDENT}{style}{name}{style:#}{DIM}, at most {most} in {step}{DIM:#}");
             let wide: Vec<u64> =
                 values.iter().flat_map(|value| std::iter::repeat_n(*value, repeat)).collect();
             for row in bars::standing(&wide, rows) {
@@ -84,7 +83,7 @@ fn label_step_s(step_s: u64, repeat: usize) -> u64 {
         every_s.is_multiple_of(step_s) && every_s / step_s * repeat as u64 >= LABEL_COLUMNS as u64
     };
     let rounds = ROUND_S.into_iter();
-    let days = (1..=LABEL_COLUMNS as u64).map(|slots| step_s.saturating_mul(slots).max(DAY_S));
+    let days = (1..=LABEL_COLUMNS as u64).map(|count| step_s.max(DAY_S).saturating_mul(count));
     rounds.chain(days).find(|every_s| wide_enough(*every_s)).unwrap_or(u64::MAX)
 }
 
@@ -155,7 +154,7 @@ mod tests {
     #[test]
     fn nothing_refused_leaves_no_panel() {
         let shown = plain(&chart(&timeline(1, &[(1, 0)]), 80));
-        assert!(shown.contains("refused, at most 0 in 1 s"), "{shown}");
+        assert!(shown.contains("refused: none\n"), "{shown}");
         assert_eq!(shown.lines().count(), 2 + PASSED_ROWS + 2, "{shown}");
     }
 
@@ -163,7 +162,7 @@ mod tests {
     fn no_line_is_wider_than_the_page() {
         for width in [40, 80, 120, 132] {
             for slots in [1, 2, 7, width / 2 - 2, width - 4] {
-                for step_s in [1, 2, 15, 120, 900, 3_600, 7_200, DAY_S, 7 * DAY_S, 448 * DAY_S] {
+                for step_s in [1, 2, 3, 20, 120, 900, 3_600, 14_400, 7_200, DAY_S, 7 * DAY_S, 448 * DAY_S] {
                     let timeline = timeline(step_s, &vec![(3, 1); slots]);
                     for line in plain(&chart(&timeline, width)).lines() {
                         assert!(line.chars().count() <= width, "{width} {slots} {step_s}: {line}");
@@ -175,11 +174,13 @@ mod tests {
 
     #[test]
     fn labels_are_round() {
-        assert_eq!(label_step_s(1, 1), 15);
+        assert_eq!(label_step_s(1, 1), 10);
         assert_eq!(label_step_s(120, 1), 1_800);
+        assert_eq!(label_step_s(180, 1), 1_800);
         assert_eq!(label_step_s(7_200, 1), DAY_S);
         assert_eq!(label_step_s(7_200, 2), 43_200);
-        assert_eq!(label_step_s(DAY_S, 2), 6 * DAY_S);
+        assert_eq!(label_step_s(21_600, 2), 2 * DAY_S);
+        assert_eq!(label_step_s(DAY_S, 2), 5 * DAY_S);
         assert_eq!(label(NINE, 3_600), "09:00");
         assert_eq!(label(NINE + 15 * 3_600, 3_600), "03 Mar");
         assert_eq!(label(NINE, 100 * DAY_S), "Mar 2026");

@@ -15,7 +15,7 @@ pub use text::text;
 /// How finely the timeline is cut for programs, which have no width.
 pub const JSON_SLOTS_MAX: usize = 60;
 
-const WIDTH_MIN: usize = 40;
+const WIDTH_MIN: usize = 50;
 const WIDTH_DEFAULT: usize = 80;
 /// Beyond this, lines are longer than eyes like to follow.
 const WIDTH_MAX: usize = 132;

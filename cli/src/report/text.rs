@@ -23,6 +23,9 @@ const WARNING: Style = AnsiColor::Yellow.on_default();
 /// What the counts of a client take of the width, seven digits each.
 const COUNTS_COLUMNS: usize = 52;
 
+/// From which width on clients are shown with the windows that refused them.
+const WIDTH_FOR_WINDOWS: usize = 72;
+
 /// The whole report, `width` columns wide at most where the words allow it.
 pub fn text(summary: &Summary, width: usize) -> String {
     let mut out = String::new();
@@ -34,7 +37,7 @@ pub fn text(summary: &Summary, width: usize) -> String {
         out.push_str(&chart::chart(&summary.timeline, width));
         let _ = top(&mut out, summary, width);
     }
-    let _ = skips(&mut out, summary);
+    let _ = skips(&mut out, summary, width);
     out
 }
 
@@ -71,7 +74,10 @@ fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result
         let counts = format!("{INDENT}{name:<16}{:>13} {share:>8}  ", HumanCount(count).to_string());
         let room = width.saturating_sub(counts.chars().count() + INDENT.len());
         let bar = bars::lying(count, requests, room);
-        writeln!(out, "{}", format!("{counts}{style}{bar}{style:#}").trim_end())
+        match bar.as_str() {
+            "" => writeln!(out, "{}", counts.trim_end()),
+            bar => writeln!(out, "{counts}{style}{bar}{style:#}"),
+        }
     };
     line("passed", summary.passed, PASSED)?;
     line("refused", summary.refused, REFUSED)?;
@@ -99,10 +105,12 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         shown => format!("Refused most: {shown} of {}", counted(summary.clients_refused, "client")),
     };
     writeln!(out, "\n{TITLE}{title}{TITLE:#}")?;
-    let windows = summary
-        .top
-        .iter()
-        .any(|client| client.refused_by.burst + client.refused_by.sustain + client.refused_by.both > 0);
+    // A narrow page has no room for what refused them.
+    let windows = width >= WIDTH_FOR_WINDOWS
+        && summary
+            .top
+            .iter()
+            .any(|client| client.refused_by.burst + client.refused_by.sustain + client.refused_by.both > 0);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec!["client", "refused", "share", "passed"];
@@ -117,7 +125,7 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         column.set_cell_alignment(CellAlignment::Right);
     }
     for (at, line) in table.lines().enumerate() {
-        let line: String = line.trim_end().chars().take(width).collect();
+        let line = line.trim_end();
         match at {
             0 => writeln!(out, " {DIM}{line}{DIM:#}")?,
             _ => writeln!(out, " {line}")?,
@@ -146,7 +154,7 @@ fn row(client: &TopClient, windows: bool, client_chars_max: usize) -> Vec<String
     row
 }
 
-fn skips(out: &mut String, summary: &Summary) -> std::fmt::Result {
+fn skips(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
     if summary.skipped == 0 {
         return Ok(());
     }
@@ -156,7 +164,8 @@ fn skips(out: &mut String, summary: &Summary) -> std::fmt::Result {
         summary.skipped_first.iter().map(|skipped| HumanCount(skipped.line).to_string()).collect();
     let digits = numbers.iter().map(String::len).max().unwrap_or(0);
     for (number, skipped) in numbers.iter().zip(&summary.skipped_first) {
-        writeln!(out, "{INDENT}{WARNING}line {number:>digits$}{WARNING:#}  {}", skipped.reason)?;
+        write!(out, "{INDENT}{WARNING}line {number:>digits$}{WARNING:#}  ")?;
+        wrapped(out, &skipped.reason, INDENT.len() + "line ".len() + digits + 2, width)?;
     }
     let more = summary.skipped - summary.skipped_first.len() as u64;
     if more > 0 {
@@ -167,6 +176,24 @@ fn skips(out: &mut String, summary: &Summary) -> std::fmt::Result {
         }
     }
     Ok(())
+}
+
+/// `words` and a line break; the line has `indent` columns already, and more lines begin that far in.
+fn wrapped(out: &mut String, words: &str, indent: usize, width: usize) -> std::fmt::Result {
+    let mut column = indent;
+    for word in words.split(' ') {
+        let chars = word.chars().count();
+        if column > indent && column + 1 + chars > width {
+            write!(out, "\n{:indent$}", "")?;
+            column = indent;
+        } else if column > indent {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += chars;
+    }
+    writeln!(out)
 }
 
 /// `1 line`, `2,000 lines`.

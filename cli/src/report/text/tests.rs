@@ -69,6 +69,13 @@ fn no_line_is_wider_than_the_page() {
 }
 
 #[test]
+fn long_reasons_go_on_below_themselves() {
+    let mut out = String::from("line 1  ");
+    wrapped(&mut out, "one two three four", 8, 16).unwrap();
+    assert_eq!(out, "line 1  one two\n        three\n        four\n");
+}
+
+#[test]
 fn an_empty_log_has_a_short_report() {
     let summary = Summary { limit: "bucket:1/s,5".to_owned(), source: "x".to_owned(), ..Summary::default() };
     assert_eq!(plain(&summary, 80), "bucket:1/s,5 on x\n  0 requests of 0 clients\n");

@@ -1,0 +1,131 @@
+//! The exact table's protocol on a map of two slots: check against evict.
+#![cfg(tidegate_loom)]
+
+use std::sync::Arc;
+
+use tidegate::internals::{Answer, Charged, Engine, ExactTable};
+use tidegate::{Alignment, Limit, Manual, Rate, Window};
+use tidegate_loom_tests::map::SlotMap;
+use tidegate_loom_tests::{EXECUTIONS_LEAST, engine, explore_rotated, in_threads, passed, seconds};
+
+struct Shared {
+    engine: Engine<Manual>,
+    clock: Manual,
+    table: ExactTable<SlotMap>,
+}
+
+fn shared(limit: Limit, max_keys: usize) -> Arc<Shared> {
+    let (engine, clock) = engine(limit);
+    Arc::new(Shared { engine, clock, table: ExactTable::new(SlotMap::new(2), max_keys) })
+}
+
+impl Shared {
+    fn check(&self, key: u64) -> Option<Charged> {
+        match self.table.check(&self.engine, SlotMap::hash(key), &key, 1) {
+            Answer::Decided(charged) => Some(charged),
+            Answer::Full { .. } => None,
+        }
+    }
+
+    fn admits(&self, key: u64) -> bool {
+        self.check(key).is_some_and(|charged| passed(charged.decided.outcome))
+    }
+
+    /// Tokens that a key's word owes now, of a limit of two.
+    fn owes(&self, key: u64) -> u64 {
+        let now = self.engine.rule.time().units(self.engine.precise_ns());
+        self.table.map().word(key).map_or(0, |word| self.engine.rule.parts(word, now)[0].used)
+    }
+
+    /// Live keys and free places make up all places: none was lost, none given out twice.
+    fn assert_places(&self) {
+        let live = self.table.keys::<u64>();
+        let mut free = 0;
+        while self.table.places().take().is_some() {
+            free += 1;
+        }
+        assert_eq!(live + free, self.table.max_keys(), "{live} live, {free} free");
+    }
+}
+
+fn bucket() -> Limit {
+    Limit::bucket(Rate::per_second(1), 2)
+}
+
+/// Two and three threads on one new key: it gets one entry, and every admission stands on its word.
+#[test]
+fn one_new_key() {
+    explore_rotated("one new key", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+        let shared = shared(bucket(), 2);
+        let it = shared.clone();
+        let admitted = in_threads(roles, move |_| it.admits(0));
+        assert_eq!(admitted.iter().filter(|&&passed| passed).count(), 2);
+        assert_eq!(shared.owes(0), 2);
+        shared.assert_places();
+    });
+}
+
+/// A table of one place. Key 0 is idle; two threads check it while one brings key 1, which must evict
+/// it or go without. Whatever key 0 was admitted stands on the word that others find.
+#[test]
+fn check_against_evict() {
+    explore_rotated("check against evict", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+        let shared = shared(bucket(), 1);
+        assert!(shared.admits(0));
+        shared.clock.advance(seconds(10));
+        let it = shared.clone();
+        let admitted = in_threads(roles, move |role| match role {
+            0 => it.admits(1),
+            _ => it.admits(0),
+        });
+        let zero = admitted[1..].iter().filter(|&&passed| passed).count() as u64;
+        assert_eq!(shared.owes(0), zero, "of {zero} admitted");
+        assert_eq!(shared.owes(1), u64::from(admitted[0]));
+        assert!(shared.table.keys::<u64>() <= 1);
+        shared.assert_places();
+    });
+}
+
+/// Two threads bring two new keys to one place that an idle key holds: one gets it.
+#[test]
+fn two_evictions_of_one_idle_key() {
+    explore_rotated("two evictions of one idle key", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+        let shared = shared(bucket(), 1);
+        assert!(shared.admits(0));
+        shared.clock.advance(seconds(10));
+        let it = shared.clone();
+        let admitted = in_threads(roles, move |role| it.admits(u64::from(role == 0)));
+        let zero = u64::from(admitted[1]) + u64::from(admitted[2]);
+        assert_eq!((shared.owes(0), shared.owes(1)), (zero, u64::from(admitted[0])));
+        assert!(zero == 0 || !admitted[0], "one place for two keys that owe");
+        shared.assert_places();
+    });
+}
+
+/// Key 0 has used up a window. While the clock moves on and another key evicts it, a thread that may
+/// have read the old time checks it: the old window must not begin anew.
+#[test]
+fn an_evicted_window_does_not_begin_anew() {
+    explore_rotated("an evicted window does not begin anew", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+        let limit = Limit::window(Window::new(1, seconds(1))).align(Alignment::Clock).count_refused(false);
+        let shared = shared(limit, 1);
+        let first = shared.check(0).expect("room");
+        let it = shared.clone();
+        let checks = in_threads(roles, move |role| match role {
+            0 => {
+                it.clock.advance(seconds(1));
+                None
+            }
+            1 => {
+                it.check(1);
+                None
+            }
+            _ => it.check(0),
+        });
+        let again = checks.into_iter().flatten().filter(|it| passed(it.decided.outcome));
+        for charged in again {
+            assert!(charged.ns / 1_000_000_000 > first.ns / 1_000_000_000, "admitted twice in one window");
+        }
+        shared.assert_places();
+    });
+}
