@@ -57,8 +57,10 @@ pub fn in_threads<const N: usize, T: Send + 'static>(
             (number, loom::thread::spawn(move || role(number)))
         })
         .collect();
-    let mut answers: Vec<(usize, T)> =
-        threads.into_iter().map(|(number, thread)| (number, thread.join().expect("a thread of the model"))).collect();
+    let mut answers: Vec<(usize, T)> = threads
+        .into_iter()
+        .map(|(number, thread)| (number, thread.join().expect("a thread of the model")))
+        .collect();
     answers.sort_by_key(|&(number, _)| number);
     let answers: Vec<T> = answers.into_iter().map(|(_, answer)| answer).collect();
     answers.try_into().unwrap_or_else(|_| unreachable!("one answer for each role"))

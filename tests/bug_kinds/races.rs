@@ -47,12 +47,12 @@ fn the_loser_of_a_window_roll_keeps_its_hits() {
 /// Class: two counters of one request live in two words, and a reader or a crash comes between.
 #[test]
 fn two_windows_are_counted_in_one_step() {
-    let (burst, sustain) = (Window::new(70_000, secs(1)), Window::new(140_000, secs(3)));
+    let (burst, sustain) = (Window::new(70_000, secs(60)), Window::new(140_000, secs(180)));
     let limit = Limit::burst_sustain(burst, sustain).align(Alignment::Clock);
     let mut admitted_in_sustain = 0;
     // The clock moves before each round, so round 2 is the first of the second sustain window. All hits of a round
     // fit the bits of a limit of 70 000, and those of three rounds the bits of 140 000.
-    rounds(limit, 39, secs(1), |round, admitted, state| {
+    rounds(limit, 39, secs(60), |round, admitted, state| {
         let nth = (round + 1) % 3;
         if nth == 0 {
             admitted_in_sustain = 0;
