@@ -67,7 +67,7 @@ fn ask_again(
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 4_000,
+        cases: 2_000,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
