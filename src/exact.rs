@@ -19,9 +19,9 @@ const MAX_KEYS_DEFAULT: usize = 100_000;
 /// A limiter that keeps each key whole: two keys never share a count, however their hashes fall.
 ///
 /// Checks take no lock and, for a key that is known, allocate nothing. At most `max_keys` keys are
-/// live at once. An idle key (one that a fresh key could not be told from) is evicted when room is
-/// wanted, a few at a time; a key that owes anything never is. A new key that finds no room is refused
-/// with [`Reason::Full`].
+/// live at once. When there is no room for another, a few are looked at, and one that is idle (that a
+/// fresh key could not be told from) is evicted; a key that owes anything never is. A new key that finds
+/// no room is refused with [`Reason::Full`].
 ///
 /// Share it by reference or in an [`Arc`](std::sync::Arc): every method takes `&self`.
 ///

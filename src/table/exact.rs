@@ -3,8 +3,9 @@
 //! # Protocol
 //!
 //! * **Paths.** *Check*: find the key's entry, charge its word in one exchange. *New key*: take a
-//!   place, insert an entry whose word is charged already, note the hash in the place. *Evict*: let the
-//!   hand visit a few places; where a word is idle, seal it, remove its entry, put the place back.
+//!   place, note the hash in it, insert an entry whose word is charged already. *Evict*, only when
+//!   no place is free: let the hand visit places until a word is idle; seal it, remove its entry, put
+//!   the place back. Evicting earlier would throw out keys that pause for a moment and come back.
 //! * **Sealing.** An idle word is exchanged for [`SEALED`] before its entry leaves the map. If a check
 //!   charges it first, the seal fails and the key stays. If the seal comes first, the check finds no
 //!   value there, charges nothing, helps to remove the entry and starts again. So no check is ever
@@ -35,11 +36,6 @@ use crate::word::TABLE_BIT;
 /// The word of an entry that is leaving the map.
 pub const SEALED: u64 = TABLE_BIT;
 
-/// Places visited for each new key, so that room is made before it is needed.
-#[cfg(not(tidegate_loom))]
-const VISITS_PER_NEW_KEY: usize = 2;
-#[cfg(tidegate_loom)]
-const VISITS_PER_NEW_KEY: usize = 1;
 /// Places visited before a new key is turned away.
 #[cfg(not(tidegate_loom))]
 const VISITS_WHEN_FULL: usize = 64;
@@ -215,8 +211,9 @@ impl<M> ExactTable<M> {
                 Ok(place) => place,
                 Err(room_at_ns) => return Answer::Full { ns, room_at_ns },
             };
+            // Before the key can be found: once it can, its place may be put back by who evicts it.
+            self.places.occupy(place, hash);
             if self.map.insert(Stored { hash, place, key: key.to_owned() }, decided.next, guard) {
-                self.places.occupy(place, hash);
                 return Answer::Decided(Charged { decided, ns });
             }
             self.places.put(place);
@@ -225,15 +222,13 @@ impl<M> ExactTable<M> {
         Answer::Full { ns, room_at_ns: ns }
     }
 
-    /// A place for a new key; or when the first of the keys looked at becomes idle.
+    /// A place for a new key, an idle key's if need be; or when the first of the keys looked at becomes
+    /// idle.
     fn reserve<K, C>(&self, engine: &Engine<C>, ns: u64, guard: &M::Guard<'_>) -> Result<u32, u64>
     where
         M: Map<K>,
         C: Clock,
     {
-        for _ in 0..VISITS_PER_NEW_KEY {
-            self.visit(engine, ns, guard);
-        }
         let mut room_at_ns = u64::MAX;
         for _ in 0..VISITS_WHEN_FULL {
             if let Some(place) = self.places.take() {

@@ -6,8 +6,9 @@
 //! ```text
 //! never used   number ≥ fresh                     taken by raising `fresh`
 //! free         holds the number of the next free  taken by popping the stack
-//! reserved     holds anything but a hash          one thread's alone, until it occupies or puts back
-//! occupied     holds the hash of its key          visited by the hand; put back by whoever removed the key
+//! reserved     holds anything                     one thread's alone, until it occupies or puts back
+//! occupied     holds the hash of its key          visited by the hand; put back by whoever removed the key,
+//!                                                 or by who could not insert it
 //! ```
 //!
 //! * **One owner at a time.** A place is given out once by `take` and comes back only through `put`,
@@ -108,9 +109,8 @@ impl Places {
     /// Notes which key stands in a place of the caller's, so that the hand can find it.
     pub fn occupy(&self, place: u32, hash: u64) {
         debug_assert!(hash & LIVE != 0);
-        // ORDERING: Release pairs with the Acquire in `visit`: who reads the hash finds the key that
-        // was put into the map before.
-        self.slot(place).store(hash, Ordering::Release);
+        // ORDERING: Relaxed, as in `visit`: the hash is a hint, and the map says what stands there.
+        self.slot(place).store(hash, Ordering::Relaxed);
     }
 
     /// Moves the hand on by one; the place under it and the hash of its key, if one stands there.
@@ -119,8 +119,7 @@ impl Places {
         let used = NonZeroU64::new(self.fresh.0.load(Ordering::Relaxed))?;
         let turn = self.hand.0.fetch_add(1, Ordering::Relaxed);
         let place = u32::try_from(turn % used).ok()?;
-        // ORDERING: Acquire pairs with the Release in `occupy`.
-        let hash = self.slot(place).load(Ordering::Acquire);
+        let hash = self.slot(place).load(Ordering::Relaxed);
         (hash & LIVE != 0).then_some((place, hash))
     }
 }
