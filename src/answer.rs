@@ -64,6 +64,7 @@ impl Snapshot {
             period: Duration::from_nanos(self.rule.time().span_ns(part.period)),
             remaining: remaining(&part),
             observed: part.used,
+            observed_max: part.used_max,
             next_after: self.wait_or_max(part.next),
             reset_after: self.wait_or_max(part.reset),
             refuses,

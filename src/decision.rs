@@ -59,9 +59,11 @@ pub struct WindowState {
     pub period: Duration,
     /// What would still pass right now.
     pub remaining: u64,
-    /// What has been used in this period, refused requests included if they count. Exact up to the
-    /// word's capacity for the count, where it stays. For a bucket, `limit - remaining`.
+    /// What has been used in this period, refused requests included if they count. Exact up to
+    /// `observed_max`, where it stays. For a bucket, `limit - remaining`.
     pub observed: u64,
+    /// The most that `observed` can count to; always above `limit` for a window.
+    pub observed_max: u64,
     /// The wait until `remaining` grows; zero when nothing is used.
     pub next_after: Duration,
     /// The wait until `remaining` is `limit` again; zero when nothing is used.

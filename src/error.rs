@@ -34,10 +34,17 @@ pub enum ConfigError {
         /// The sustain limit, in requests.
         sustain: u64,
     },
-    /// A period, or the time a bucket takes to fill, leaves less than seven years before the
-    /// limiter's own time ends.
+    /// A burst that takes so long to fill at its rate that the limiter's own time would end in less
+    /// than seven years.
+    BurstTooLarge {
+        /// The burst, in tokens.
+        burst: u64,
+        /// The most that is allowed at this rate.
+        burst_max: u64,
+    },
+    /// A period so long that it leaves less than seven years before the limiter's own time ends.
     BeyondHorizon {
-        /// The field, as `window period`, `sustain period`, `rate period`, `burst`.
+        /// The field, as `window period`, `sustain period`, `rate period`.
         field: &'static str,
         /// What was asked for, in seconds (rounded up).
         seconds: u128,
@@ -81,6 +88,10 @@ impl fmt::Display for ConfigError {
             Self::SustainBelowBurst { burst, sustain } => {
                 write!(f, "sustain limit is {sustain}; it must be at least the burst limit, {burst}")
             }
+            Self::BurstTooLarge { burst, burst_max } => write!(
+                f,
+                "burst is {burst}; it may be at most {burst_max} at this rate, so that the limiter's time lasts 7 years"
+            ),
             Self::BeyondHorizon { field, seconds, seconds_max } => write!(
                 f,
                 "{field} spans {seconds} s; it may span at most {seconds_max} s, so that the limiter's time lasts 7 years"

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
+use std::time::Duration;
 
 use crate::answer::{Denied, Pass, Snapshot};
 use crate::decision::Reason;
@@ -195,6 +196,19 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     /// The clock it runs on.
     pub fn clock(&self) -> &C {
         &self.engine.clock
+    }
+
+    /// How long after its clock's origin the limiter's time lasts: 36 years for ordinary limits, seven
+    /// at least. From then on time stands still: nothing refills and no window ends.
+    pub fn horizon(&self) -> Duration {
+        let start_ns = self.engine.origin.ns(0, &self.engine.clock);
+        Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(start_ns))
+    }
+
+    /// The step of the limiter's time, rounded up to a nanosecond: below one for ordinary limits,
+    /// longer for a burst that takes decades to fill. Every bound holds in this time.
+    pub fn resolution(&self) -> Duration {
+        Duration::from_nanos(self.engine.rule.time().span_ns(1))
     }
 
     #[inline]

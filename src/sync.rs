@@ -2,10 +2,14 @@
 //! loom's twins, so that the models in `loom-tests/` check what ships.
 
 #[cfg(not(tidegate_loom))]
-pub use std::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::fence;
+#[cfg(not(tidegate_loom))]
+pub use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(tidegate_loom)]
-pub use loom::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::fence;
+#[cfg(tidegate_loom)]
+pub use loom::sync::atomic::{AtomicU64, Ordering};
 
 /// A value alone on its pair of cache lines: x86 fetches lines in pairs, so neighbours closer than
 /// 128 bytes would still slow each other down.

@@ -30,15 +30,24 @@ impl Number {
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Length {
     Nanos(Number),
+    /// Nanoseconds that halve many times over, as a grid's steps do.
+    Binary {
+        count: u16,
+        power: u8,
+    },
     Millis(u16),
     Seconds(u32),
-    Any { seconds: u64, nanos: u32 },
+    Any {
+        seconds: u64,
+        nanos: u32,
+    },
 }
 
 impl Length {
     pub fn get(self) -> Duration {
         match self {
             Self::Nanos(nanos) => Duration::from_nanos(nanos.get()),
+            Self::Binary { count, power } => Duration::from_nanos(u64::from(count) << (power % 48)),
             Self::Millis(millis) => Duration::from_millis(millis.into()),
             Self::Seconds(seconds) => Duration::from_secs(seconds.into()),
             Self::Any { seconds, nanos } => Duration::new(seconds, nanos % 1_000_000_000),

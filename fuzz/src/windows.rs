@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use tidegate::{Alignment, Denied, Limit, Pass, Window, WindowState};
+use tidegate::{Alignment, Denied, ExactLimiter, Limit, Manual, Pass, Window, WindowState};
 
 use crate::game::{self, Game, Judge};
 use crate::input::{Length, Number, Step};
@@ -59,14 +59,38 @@ pub fn run(input: &Input, kind: Kind) {
     let sound = game.max_keys > 0
         && windows.iter().all(|&(limit, period_ns)| limit > 0 && period_ns > 0)
         && windows[windows.len() - 1].1 % windows[0].1 == 0;
-    let twin = sound.then(|| {
-        let start = Start::Tiled { shift_ns: unix.as_nanos() };
-        twin::Windows::new(&windows, start, input.count_refused)
-    });
+    let start = match alignment {
+        Alignment::FirstRequest => {
+            grid(game.limit, &windows).map(|grid| Start::FirstRequest { grid: Some(grid) })
+        }
+        Alignment::Clock | Alignment::PerKey => Some(Start::Tiled { shift_ns: unix.as_nanos() }),
+    };
+    let twin = start.filter(|_| sound).map(|start| twin::Windows::new(&windows, start, input.count_refused));
     let mut judge = Exact { windows, alignment, twin, shifts_ns: BTreeMap::new() };
     let played = game::play(&game, &mut judge);
     assert!(sound || !played, "built from {input:?}");
 }
+
+/// The grid on which the windows of this limit open, as a limiter shows that is asked one nanosecond before a
+/// whole period: its window is short by one step, less that nanosecond. None if the limit cannot be built, or if a
+/// step is no whole number of nanoseconds: where a window then ends, the limiter may round to either side.
+fn grid(limit: Limit, windows: &[(u128, u128)]) -> Option<u32> {
+    let (period_ns, longest_ns) = (windows[0].1, windows[windows.len() - 1].1);
+    let clock = Manual::new();
+    let limiter = ExactLimiter::<u64>::builder(limit).max_keys(1).clock(clock.clone()).build().ok()?;
+    clock.set(Duration::from_nanos(u64::try_from(period_ns - 1).ok()?));
+    let pass = limiter.check(&0).expect("the first request of a key passes");
+    let step_ns = longest_ns + 1 - pass.windows().last()?.reset_after.as_nanos();
+    assert!(
+        step_ns <= (period_ns >> GRID_BITS_MIN) + 1,
+        "a step of {step_ns} ns is too coarse for {limit:?}"
+    );
+    let steps = period_ns.checked_div(step_ns).filter(|steps| steps.is_power_of_two())?;
+    (step_ns * steps == period_ns).then(|| steps.ilog2())
+}
+
+/// A step of the grid is at most a 64th of the first period.
+const GRID_BITS_MIN: u32 = 6;
 
 fn multiple(period: Duration, count: u64) -> Duration {
     let ns = period.as_nanos().saturating_mul(count.into());
@@ -86,15 +110,9 @@ struct Exact {
 }
 
 impl Exact {
-    /// The twin, for a key whose windows' place it can know: always on the wall clock, and after the first
-    /// charge where each key has its own. Windows that open with a request start on a grid whose step the
-    /// limiter chooses; what holds for those is in the game and in `admitted_max`.
+    /// The twin, for a key whose windows' place it knows: after the first charge, where each key has its own.
     fn twin(&mut self, key: u64) -> Option<&mut twin::Windows> {
-        let known = match self.alignment {
-            Alignment::Clock => true,
-            Alignment::PerKey => self.shifts_ns.contains_key(&key),
-            Alignment::FirstRequest => false,
-        };
+        let known = self.alignment != Alignment::PerKey || self.shifts_ns.contains_key(&key);
         self.twin.as_mut().filter(|_| known)
     }
 

@@ -13,14 +13,16 @@ use tidegate::{Limit, Manual};
 /// Executions below which a model has probably not explored anything.
 pub const EXECUTIONS_LEAST: u64 = 1_000;
 
-/// Runs `model` under every interleaving up to the bound on preemptions (`LOOM_MAX_PREEMPTIONS`), and
-/// prints how many there were. Fewer than `executions_least` is a failure: state the reason where it
+/// Runs `model` under every interleaving up to the bound on preemptions (`LOOM_MAX_PREEMPTIONS`, and
+/// `more` of them), and prints how many there were. Fewer than `executions_least` is a failure: state the reason where it
 /// is less than [`EXECUTIONS_LEAST`].
-pub fn explore(name: &str, executions_least: u64, model: impl Fn() + Send + Sync + 'static) {
+fn explore(name: &str, more: usize, executions_least: u64, model: impl Fn() + Send + Sync + 'static) {
     let executions = Arc::new(AtomicU64::new(0));
     let counter = executions.clone();
     let start = std::time::Instant::now();
-    loom::model::Builder::new().check(move || {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.map(|bound| bound + more);
+    builder.check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
         model();
     });
@@ -29,8 +31,8 @@ pub fn explore(name: &str, executions_least: u64, model: impl Fn() + Send + Sync
     assert!(executions >= executions_least, "{name}: {executions} executions explore nothing");
 }
 
-/// Runs `model` once for every rotation of the roles of its threads: loom's first thread is special
-/// (it runs until it blocks), so each role has to be it once.
+/// Runs `model` once for every rotation of the roles of its threads, since loom prefers the one that
+/// it started first. Two threads are few enough for one preemption more than three.
 pub fn explore_rotated<const N: usize>(
     name: &str,
     executions_least: u64,
@@ -39,12 +41,15 @@ pub fn explore_rotated<const N: usize>(
     for turn in 0..N {
         let model = model.clone();
         let roles = std::array::from_fn(|thread| (thread + turn) % N);
-        explore(&format!("{name}, rotation {turn}"), executions_least, move || model(roles));
+        explore(&format!("{name}, rotation {turn}"), usize::from(N == 2), executions_least, move || {
+            model(roles)
+        });
     }
 }
 
 /// Runs `role` for each of `roles` in a thread of its own (the first in this one), in that order of
-/// spawning, and returns the answers by role.
+/// Runs each of `roles` in a thread of its own, started in that order, and returns the answers by
+/// role. The model's first thread only waits: loom explores little of what that one does itself.
 pub fn in_threads<const N: usize, T: Send + 'static>(
     roles: [usize; N],
     role: impl Fn(usize) -> T + Send + Sync + 'static,

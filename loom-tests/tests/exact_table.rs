@@ -16,7 +16,7 @@ struct Shared {
 
 fn shared(limit: Limit, max_keys: usize) -> Arc<Shared> {
     let (engine, clock) = engine(limit);
-    Arc::new(Shared { engine, clock, table: ExactTable::new(SlotMap::new(2), max_keys) })
+    Arc::new(Shared { engine, clock, table: ExactTable::new(SlotMap::new(3), max_keys) })
 }
 
 impl Shared {
@@ -52,52 +52,71 @@ fn bucket() -> Limit {
     Limit::bucket(Rate::per_second(1), 2)
 }
 
-/// Two and three threads on one new key: it gets one entry, and every admission stands on its word.
-#[test]
-fn one_new_key() {
-    explore_rotated("one new key", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+/// Threads on one new key: it gets one entry, and every admission stands on its word.
+fn one_new_key<const THREADS: usize>(name: &str, executions_least: u64) {
+    explore_rotated(name, executions_least, |roles: [usize; THREADS]| {
         let shared = shared(bucket(), 2);
         let it = shared.clone();
         let admitted = in_threads(roles, move |_| it.admits(0));
-        assert_eq!(admitted.iter().filter(|&&passed| passed).count(), 2);
-        assert_eq!(shared.owes(0), 2);
+        let admitted = admitted.iter().filter(|&&passed| passed).count();
+        assert_eq!(admitted, THREADS.min(2));
+        assert_eq!(shared.owes(0), admitted as u64);
         shared.assert_places();
     });
 }
 
-/// A table of one place. Key 0 is idle; two threads check it while one brings key 1, which must evict
-/// it or go without. Whatever key 0 was admitted stands on the word that others find.
 #[test]
-fn check_against_evict() {
-    explore_rotated("check against evict", EXECUTIONS_LEAST, |roles: [usize; 3]| {
-        let shared = shared(bucket(), 1);
-        assert!(shared.admits(0));
-        shared.clock.advance(seconds(10));
-        let it = shared.clone();
-        let admitted = in_threads(roles, move |role| match role {
-            0 => it.admits(1),
-            _ => it.admits(0),
-        });
-        let zero = admitted[1..].iter().filter(|&&passed| passed).count() as u64;
-        assert_eq!(shared.owes(0), zero, "of {zero} admitted");
-        assert_eq!(shared.owes(1), u64::from(admitted[0]));
-        assert!(shared.table.keys::<u64>() <= 1);
-        shared.assert_places();
-    });
+fn two_threads_on_one_new_key() {
+    // Fewer than elsewhere: two threads meet in a handful of steps, and 446 is all there is.
+    one_new_key::<2>("two threads on one new key", 400);
 }
 
-/// Two threads bring two new keys to one place that an idle key holds: one gets it.
 #[test]
-fn two_evictions_of_one_idle_key() {
-    explore_rotated("two evictions of one idle key", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+#[ignore = "minutes"]
+fn three_threads_on_one_new_key() {
+    one_new_key::<3>("three threads on one new key", EXECUTIONS_LEAST);
+}
+
+/// A table of one place. Key 0 is idle; the first thread brings key 1, which must evict it or go
+/// without, while the others check key 0. What it was admitted stands on the word that others find.
+fn check_against_evict<const THREADS: usize>(name: &str) {
+    explore_rotated(name, EXECUTIONS_LEAST, |roles: [usize; THREADS]| {
         let shared = shared(bucket(), 1);
         assert!(shared.admits(0));
         shared.clock.advance(seconds(10));
         let it = shared.clone();
         let admitted = in_threads(roles, move |role| it.admits(u64::from(role == 0)));
-        let zero = u64::from(admitted[1]) + u64::from(admitted[2]);
-        assert_eq!((shared.owes(0), shared.owes(1)), (zero, u64::from(admitted[0])));
+        let zero = admitted[1..].iter().filter(|&&passed| passed).count() as u64;
+        assert_eq!(shared.owes(0), zero, "of {zero} admitted");
+        assert_eq!(shared.owes(1), u64::from(admitted[0]));
         assert!(zero == 0 || !admitted[0], "one place for two keys that owe");
+        assert!(zero > 0 || admitted[0], "a place for nobody");
+        shared.assert_places();
+    });
+}
+
+#[test]
+fn one_check_against_evict() {
+    check_against_evict::<2>("one check against evict");
+}
+
+#[test]
+#[ignore = "minutes"]
+fn two_checks_against_evict() {
+    check_against_evict::<3>("two checks against evict");
+}
+
+/// Two new keys meet in one place that an idle key holds: one gets it.
+#[test]
+fn two_evictions_of_one_idle_key() {
+    explore_rotated("two evictions of one idle key", EXECUTIONS_LEAST, |roles: [usize; 2]| {
+        let shared = shared(bucket(), 1);
+        assert!(shared.admits(0));
+        shared.clock.advance(seconds(10));
+        let it = shared.clone();
+        let admitted = in_threads(roles, move |role| it.admits(role as u64 + 1));
+        assert_eq!([shared.owes(1), shared.owes(2)], admitted.map(u64::from));
+        assert!(admitted[0] != admitted[1], "one place, one of two: {admitted:?}");
         shared.assert_places();
     });
 }

@@ -49,14 +49,16 @@ fn window_roll() {
     }
 }
 
-/// A bucket with two tokens, three threads, a clock that stands still: two pass.
+/// A bucket with two tokens, three threads that ask twice, a clock that stands still: two pass.
 #[test]
 fn bucket_near_empty() {
-    explore_rotated("bucket near empty", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+    // Fewer than elsewhere: one word is all that is shared, and 778 is all there is at two preemptions.
+    explore_rotated("bucket near empty", 700, |roles: [usize; 3]| {
         let shared = shared(Limit::bucket(Rate::per_second(1), 2));
         let it = shared.clone();
-        let charged = in_threads(roles, move |_| it.engine.charge(&it.word, 0, 1).expect("a value"));
-        assert_eq!(charged.iter().filter(|it| passed(it.decided.outcome)).count(), 2);
+        let charged = in_threads(roles, move |_| [1, 1].map(|cost| it.engine.charge(&it.word, 0, cost)));
+        let passes = charged.iter().flatten().flatten().filter(|it| passed(it.decided.outcome));
+        assert_eq!(passes.count(), 2);
     });
 }
 

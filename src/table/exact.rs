@@ -16,9 +16,10 @@
 //!   is charged on the winner's word.
 //! * **Nobody waits.** Whoever stops in between leaves at most a sealed entry, which the next check of
 //!   its key removes, or a reserved place, which comes back with it.
-//! * **Time.** Idleness may be judged by any reading: a late clock keeps a key longer. A new key is
-//!   charged at a precise reading made after it was found missing, so that a thread with an old reading
-//!   cannot begin a window anew that the evicted word had seen end.
+//! * **Time.** Idleness may be judged by any reading: a late clock keeps a key longer. But a word that is
+//!   gone can no longer say that a window has ended or a token was spent, and a clock may step back (or a
+//!   thread hold an old reading). So each eviction leaves its time in `evicted_ns`, before it seals, and
+//!   **no new key begins before the last eviction**: at most it waits for the clock to come back to it.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -27,7 +28,7 @@ use papaya::{Equivalent, HashMap, LocalGuard};
 
 use super::places::Places;
 use super::{Charged, Engine};
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
 use crate::word::TABLE_BIT;
 
@@ -122,12 +123,14 @@ pub enum Answer {
 pub struct ExactTable<M> {
     map: M,
     places: Places,
+    /// The latest time, in the limiter's nanoseconds, by which a key was judged idle and evicted.
+    evicted_ns: Padded<AtomicU64>,
 }
 
 impl<M> ExactTable<M> {
     /// A table of at most `max_keys` keys in an empty map.
     pub fn new(map: M, max_keys: usize) -> Self {
-        Self { map, places: Places::new(max_keys) }
+        Self { map, places: Places::new(max_keys), evicted_ns: Padded(AtomicU64::new(0)) }
     }
 
     /// The most keys it holds.
@@ -195,13 +198,15 @@ impl<M> ExactTable<M> {
                 if let Some(charged) = engine.charge(entry.word, phase, cost) {
                     return Answer::Decided(charged);
                 }
-                // ORDERING: Acquire pairs with the Release of the seal that was just read: the time below
-                // is read after the one by which the word was found idle.
+                // ORDERING: Acquire pairs with the Release of the seal that was just read: the time by which
+                // the word was found idle is in `evicted_ns`.
                 fence(Ordering::Acquire);
                 self.remove(hash, entry.place, guard);
                 continue;
             }
-            let ns = engine.precise_ns();
+            // ORDERING: Relaxed: the key was found missing by an Acquire, of the map or of the fence above,
+            // that pairs with its eviction.
+            let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
             let decided = engine.rule.decide(0, engine.rule.time().units(ns) + phase, cost);
             if decided.next == 0 {
                 return Answer::Decided(Charged { decided, ns }); // nothing to remember
@@ -258,7 +263,10 @@ impl<M> ExactTable<M> {
         if !rule.is_idle(word, rule.time().units(ns) + phase) {
             return rule.time().first_ns_at(rule.idle_from(word).saturating_sub(phase));
         }
-        // ORDERING: Release pairs with the fence of a check that finds the seal.
+        // ORDERING: Relaxed, published by the seal.
+        self.evicted_ns.0.fetch_max(ns, Ordering::Relaxed);
+        // ORDERING: Release pairs with the fence of a check that finds the seal, and with the map's own
+        // Acquire for one that finds the key missing.
         if entry.word.compare_exchange(word, SEALED, Ordering::Release, Ordering::Relaxed).is_ok() {
             self.remove(hash, place, guard);
         }

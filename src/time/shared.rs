@@ -87,9 +87,10 @@ impl SharedTime {
     /// The shared time if it is being refreshed, else a precise one.
     #[inline]
     pub fn coarse(&self, read: impl FnOnce() -> u64) -> u64 {
-        // ORDERING: Relaxed, here and everywhere in this file: the word is all there is to read, and
-        // its own modification order is what keeps it from stepping back.
-        let seen = self.word.0.load(Ordering::Relaxed);
+        // ORDERING: Acquire, here and in `precise`, pairs with the Release in `advance`: who takes a time
+        // finds its lag on record, and reads the source no earlier than whoever moved it. That it never
+        // steps back is the word's own modification order.
+        let seen = self.word.0.load(Ordering::Acquire);
         if seen & STATE == RUNNING { seen >> STATE_BITS } else { self.precise(read) }
     }
 
@@ -99,7 +100,7 @@ impl SharedTime {
     #[inline(never)]
     pub fn precise(&self, read: impl FnOnce() -> u64) -> u64 {
         let now = read();
-        let seen = self.word.0.load(Ordering::Relaxed);
+        let seen = self.word.0.load(Ordering::Acquire);
         let (shared, state) = (seen >> STATE_BITS, seen & STATE);
         // A source that steps back is overruled by the time that others have seen already.
         let now = now.max(shared);
@@ -120,7 +121,7 @@ impl SharedTime {
     /// One visit of the refresher. Returns how long it may sleep, in nanoseconds.
     pub fn visit(&self, refresher: &mut Refresher, read: impl Fn() -> u64) -> u64 {
         loop {
-            let seen = self.word.0.load(Ordering::Relaxed);
+            let seen = self.word.0.load(Ordering::Acquire);
             let (shared, state) = (seen >> STATE_BITS, seen & STATE);
             let now = read().max(shared);
             let next_state = match state {
@@ -146,10 +147,12 @@ impl SharedTime {
         let next = (now << STATE_BITS) | state;
         debug_assert!(next >> STATE_BITS >= seen >> STATE_BITS);
         if seen & STATE == RUNNING {
-            // Recorded before the step, so that no admission by the old time precedes its record.
+            // On record before the step: whoever sees the new time sees what the old one was worth.
+            // ORDERING: Relaxed, published by the exchange below.
             self.lag_max_ns.fetch_max(now - (seen >> STATE_BITS), Ordering::Relaxed);
         }
-        self.word.0.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        // ORDERING: Release pairs with the Acquire in `coarse` and `precise`.
+        self.word.0.compare_exchange(seen, next, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// The longest that the shared time ever stood still while checks took it, in nanoseconds.

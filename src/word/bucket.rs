@@ -52,9 +52,12 @@ impl Bucket {
             // tokens, what the horizon leaves is for the burst.
             let span_ns = u128::from(HORIZON_LEAST_NS) + 2 * period_ns;
             let spent = (span_ns / period_ns) * tokens + (span_ns % period_ns) * tokens / period_ns;
-            let burst_max = u128::from(VALUE_MAX).saturating_sub(spent);
-            let fill_ns = |burst: u128| burst.saturating_mul(period_ns) / tokens;
-            return beyond_horizon("burst", fill_ns(u128::from(ask.ahead)), fill_ns(burst_max));
+            // One less than that, for the multiplier is rounded up.
+            let burst_max = u128::from(VALUE_MAX - 1).saturating_sub(spent);
+            return ConfigError::BurstTooLarge {
+                burst: ask.ahead,
+                burst_max: u64::try_from(burst_max).unwrap_or(VALUE_MAX),
+            };
         }
         if period_ns > u128::from(HORIZON_LEAST_NS) && tokens <= period_ns {
             return beyond_horizon("rate period", period_ns, u128::from(HORIZON_LEAST_NS));
@@ -100,6 +103,7 @@ impl Bucket {
             name: WindowName::Bucket,
             limit: self.burst,
             used,
+            used_max: self.burst,
             period: self.depth,
             next,
             reset: arrival.max(now),
@@ -132,6 +136,19 @@ mod tests {
             seen.push((decided.outcome == Outcome::Pass, (word * 10 + (1 << (BITS - 1))) >> BITS));
         }
         assert_eq!(seen, [(true, 10), (true, 22), (true, 32), (true, 42), (false, 42)]);
+    }
+
+    #[test]
+    fn the_largest_burst_that_the_error_allows_builds_and_no_larger_one() {
+        for rate in
+            [Rate::per_day(1), Rate::per_second(3), Rate::new(7, std::time::Duration::from_secs(1 << 30))]
+        {
+            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX) else {
+                panic!("{rate:?}")
+            };
+            assert!(Bucket::new(rate, burst_max).is_ok(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max + 2).is_err(), "{rate:?} {burst_max}");
+        }
     }
 
     #[test]

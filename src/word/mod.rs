@@ -70,6 +70,8 @@ pub struct Part {
     pub limit: u64,
     /// Used so far; above `limit` when refused requests count.
     pub used: u64,
+    /// What `used` can count to.
+    pub used_max: u64,
     /// How long it lasts, in units.
     pub period: u64,
     /// When less will be used.

@@ -1,4 +1,9 @@
 //! Properties that hold for every kind of word.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::unwrap_used,
+    reason = "shares of a range, and a test fails by panicking"
+)]
 
 use std::time::Duration;
 

@@ -249,35 +249,43 @@ impl Windowed {
     pub(super) fn parts(&self, word: u64, moment: u64) -> [Part; 2] {
         let counts = self.counts_at(word, moment);
         let (burst_end, sustain_end) = self.ends(&counts);
-        let part = |name, limit, used, period, end| {
-            let end = if used == 0 { moment } else { end };
-            Part { name, limit, used, period, next: end, reset: end }
-        };
         let period = 1 << self.fraction_bits;
-        if self.sustain == u64::MAX {
-            return [part(WindowName::Window, self.burst, counts.burst, period, burst_end); 2];
-        }
-        [
-            part(WindowName::Burst, self.burst, counts.burst, period, burst_end),
-            part(
-                WindowName::Sustain,
-                self.sustain,
-                counts.sustain,
-                self.ratio << self.fraction_bits,
-                sustain_end,
-            ),
-        ]
+        let burst = Part {
+            name: if self.is_single() { WindowName::Window } else { WindowName::Burst },
+            limit: self.burst,
+            used: counts.burst,
+            used_max: self.layout.burst_max(),
+            period,
+            next: burst_end,
+            reset: burst_end,
+        };
+        let sustain = Part {
+            name: WindowName::Sustain,
+            limit: self.sustain,
+            used: counts.sustain,
+            used_max: self.layout.sustain_max(),
+            period: self.ratio * period,
+            next: sustain_end,
+            reset: sustain_end,
+        };
+        let at_rest = |part: Part| Part { next: moment, reset: moment, ..part };
+        let seen = |part: Part| if part.used == 0 { at_rest(part) } else { part };
+        if self.is_single() { [seen(burst); 2] } else { [seen(burst), seen(sustain)] }
+    }
+
+    /// Whether there is no sustain window.
+    fn is_single(&self) -> bool {
+        self.sustain == u64::MAX
     }
 
     /// The sustain window's end if that is what `cost` does not fit; else the burst window's.
     pub(super) fn retry_at(&self, word: u64, moment: u64, cost: u64) -> (WindowName, u64) {
         let counts = self.counts_at(word, moment);
         let (burst_end, sustain_end) = self.ends(&counts);
-        let single = self.sustain == u64::MAX;
-        if !single && cost > self.sustain.saturating_sub(counts.sustain) {
+        if !self.is_single() && cost > self.sustain.saturating_sub(counts.sustain) {
             return (WindowName::Sustain, sustain_end);
         }
-        let name = if single { WindowName::Window } else { WindowName::Burst };
+        let name = if self.is_single() { WindowName::Window } else { WindowName::Burst };
         let fits = cost <= self.burst.saturating_sub(counts.burst);
         (name, if fits { moment } else { burst_end })
     }

@@ -1,3 +1,9 @@
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::unwrap_used,
+    reason = "shares of a range, and a test fails by panicking"
+)]
+
 use proptest::prelude::*;
 
 use super::*;
