@@ -118,9 +118,9 @@ impl Judge for Exact {
         self.keys.iter().filter(|&&key| twin.check(key, early_ns, 0).reset_ns > 0).count()
     }
 
-    fn admitted_max(&self, forward_ns: u128) -> u128 {
+    fn admitted_max(&self, latest_ns: u128) -> u128 {
         // The last token of a refill may be early by the slack.
-        let refilled = self.tokens.saturating_mul(forward_ns + self.slack_ns) / self.period_ns;
+        let refilled = self.tokens.saturating_mul(latest_ns + self.slack_ns) / self.period_ns;
         self.burst.saturating_add(refilled)
     }
 }

@@ -25,8 +25,8 @@ pub trait Judge {
     /// The most keys that can owe something now, as far as the judge knows.
     fn keys_owing(&mut self, now_ns: u128) -> usize;
 
-    /// The most that one key may have been given while its time went forward by `forward_ns` in all.
-    fn admitted_max(&self, forward_ns: u128) -> u128;
+    /// The most that one key may have been given from time 0 to the latest that was ever read.
+    fn admitted_max(&self, latest_ns: u128) -> u128;
 }
 
 /// The rules of one game.
@@ -60,7 +60,8 @@ pub fn play(game: &Game<'_>, judge: &mut impl Judge) -> bool {
         clock,
         comparable: true,
         rewound: false,
-        forward_ns: 0,
+        evicted: false,
+        latest_ns: 0,
         admitted: BTreeMap::new(),
     };
     for &step in game.steps.iter().take(STEPS_MAX) {
@@ -77,7 +78,10 @@ struct Table<'a, J> {
     /// The judge still knows all that the limiter knows.
     comparable: bool,
     rewound: bool,
-    forward_ns: u128,
+    /// A key was forgotten.
+    evicted: bool,
+    /// The furthest that time ever got.
+    latest_ns: u128,
     /// What each key was given, over the whole game.
     admitted: BTreeMap<u64, u128>,
 }
@@ -103,9 +107,8 @@ impl<J: Judge> Table<'_, J> {
     }
 
     fn advance(&mut self, by: Duration) {
-        let before = self.now_ns();
         self.clock.advance(by);
-        self.forward_ns += self.now_ns().saturating_sub(before);
+        self.latest_ns = self.latest_ns.max(self.now_ns());
     }
 
     /// A refused caller who waits as told passes, and would not have one nanosecond earlier.
@@ -133,20 +136,20 @@ impl<J: Judge> Table<'_, J> {
     fn check(&mut self, key: u64, cost: u64) -> Result<Pass, Denied> {
         let now_ns = self.now_ns();
         let keys_before = self.limiter.len();
-        // A key that owed nothing was rightly forgotten; a clock that then steps back to when it owed
-        // something finds the judge remembering what the limiter does not.
-        let forgets = self.rewound && keys_before < self.admitted.len();
         let answer = self.limiter.check_n(&key, cost);
         self.check_shape(cost, keys_before, &answer);
 
-        if answer.is_ok() {
+        if answer.is_ok() && cost > 0 {
             let admitted = self.admitted.entry(key).or_default();
             *admitted += u128::from(cost);
-            let most = self.judge.admitted_max(self.forward_ns);
+            let most = self.judge.admitted_max(self.latest_ns);
             assert!(*admitted <= most, "key {key} was given {admitted}, {most} is the most");
         }
 
-        self.comparable &= now_ns <= TIME_MAX_NS && !forgets;
+        // A key that owed nothing was rightly forgotten. If the clock then steps back to when it owed something,
+        // the limiter lets new keys begin no earlier than it forgot; the judge, who remembers, cannot follow.
+        self.evicted |= self.limiter.len() < self.admitted.len();
+        self.comparable &= now_ns <= TIME_MAX_NS && !(self.rewound && self.evicted);
         if self.comparable {
             match &answer {
                 Ok(pass) if cost == 0 => self.judge.looked(key, now_ns, pass),

@@ -163,13 +163,13 @@ impl Judge for Exact {
         keys.iter().copied().filter(|key| owes(key)).count()
     }
 
-    fn admitted_max(&self, forward_ns: u128) -> u128 {
+    fn admitted_max(&self, latest_ns: u128) -> u128 {
         // Windows that open with a request may each be short by a step of the grid, at most 1/64 of the
         // first period.
         let first_ns = self.windows[0].1;
         let short_ns = if self.alignment == Alignment::FirstRequest { first_ns / 64 + 1 } else { 0 };
         let most = |&(limit, period_ns): &(u128, u128)| {
-            limit.saturating_mul(forward_ns / (period_ns - short_ns.min(period_ns - 1)) + 2)
+            limit.saturating_mul(latest_ns / (period_ns - short_ns.min(period_ns - 1)) + 2)
         };
         self.windows.iter().map(most).min().unwrap_or(0)
     }
