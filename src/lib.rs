@@ -1,4 +1,4 @@
-//! A lock-free, in-process rate limiter for servers that decide on every request.
+#![doc = include_str!("../README.md")]
 
 mod answer;
 mod decision;
