@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Takes one rule at a time out of the code and runs the model that protects it, which must fail. A rule that can go
+# without a model noticing is not protected. Works on a copy of the tracked files; the tree stays as it is.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+root=$PWD
+box=$(mktemp -d)
+trap 'rm -rf "$box"' EXIT
+export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-2}"
+export RUSTFLAGS="--cfg tidegate_loom"
+target="${CARGO_TARGET_DIR:-$root/target}/loom-mutations"
+
+passed=0
+failed=0
+
+# mutate NAME FILE PERL-EXPRESSION MODEL...: the expression must change the file, and each model must fail.
+mutate() {
+    local name=$1 file=$2 expression=$3
+    shift 3
+    rm -rf "$box/tree"
+    mkdir "$box/tree"
+    git ls-files -z | xargs -0 cp --parents -t "$box/tree"
+    perl -0pi -e "$expression" "$box/tree/$file"
+    if cmp -s "$file" "$box/tree/$file"; then
+        echo "NOT APPLIED  $name"
+        failed=$((failed + 1))
+        return
+    fi
+    for model in "$@"; do
+        local log="$box/log"
+        if (cd "$box/tree" && CARGO_TARGET_DIR=$target timeout 300 cargo test --release -p tidegate-loom-tests -- --include-ignored --exact "$model" >"$log" 2>&1); then
+            echo "SURVIVED     $name: $model"
+            failed=$((failed + 1))
+        elif grep -q "^test $model .*FAILED\|^    $model$" "$log"; then
+            echo "caught       $name: $model"
+            passed=$((passed + 1))
+        else
+            echo "NO VERDICT   $name: $model"
+            tail -5 "$log"
+            failed=$((failed + 1))
+        fi
+    done
+}
+
+mutate "the exchange of a word is a plain store" src/table/mod.rs \
+    's/match word\.compare_exchange\(seen, decided\.next, Ordering::Relaxed, Ordering::Relaxed\)/word.store(decided.next, Ordering::Relaxed); match Ok::<u64, u64>(seen)/' \
+    window_roll bucket_near_empty two_threads_on_one_new_key
+mutate "a sealed word is charged all the same" src/table/mod.rs \
+    's/if seen & TABLE_BIT != 0 \{\s+return None;\s+\}/let _ = TABLE_BIT;/' \
+    one_check_against_evict
+mutate "an idle entry is sealed without an exchange" src/table/exact.rs \
+    's/if entry\s*\.word\s*\.compare_exchange\(word, SEALED, Ordering::Release, Ordering::Relaxed\)\s*\.is_ok\(\)/entry.word.store(SEALED, Ordering::Release); if true/' \
+    one_check_against_evict
+mutate "an entry is removed by key alone, sealed or not" loom-tests/src/map.rs \
+    's/&& word\.load\(Ordering::Relaxed\) == SEALED/\&\& word.load(Ordering::Relaxed) != 1/' \
+    two_checks_against_evict
+mutate "a new key may begin before the last eviction" src/table/exact.rs \
+    's/engine\.precise_ns\(\)\.max\(self\.evicted_ns\.0\.load\(Ordering::Relaxed\)\)/engine.precise_ns()/; s/fence\(Ordering::Acquire\);//' \
+    an_evicted_window_does_not_begin_anew
+mutate "a place that was not used is not put back" src/table/exact.rs \
+    's/(return Answer::Decided\(Charged \{ decided, ns \}\);\s+\}\s+)self\.places\.put\(place\);/$1/' \
+    two_threads_on_one_new_key
+mutate "the step does not publish the lag on record" src/time/shared.rs \
+    's/compare_exchange\(seen, next, Ordering::Release, Ordering::Relaxed\)/compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed)/' \
+    a_stall_is_healed_once
+mutate "the lag is not recorded" src/time/shared.rs \
+    's/self\.lag_max_ns\.fetch_max\(now - \(seen >> STATE_BITS\), Ordering::Relaxed\);//' \
+    a_reading_lags_by_what_is_recorded_and_never_leads
+mutate "a check wakes a sleeper by itself" src/time/shared.rs \
+    's/ASLEEP => STIRRED,/ASLEEP => RUNNING,/' \
+    nobody_takes_the_time_of_a_sleeper
+mutate "a stall is counted by everyone who meets it" src/time/shared.rs \
+    's/if self\.advance\(seen, now, next_state\) && state == RUNNING/let _ = self.advance(seen, now, next_state); if state == RUNNING/' \
+    a_stall_is_healed_once
+
+printf 'mutations: %d passed, %d failed\n' "$passed" "$failed"
+[[ $failed -eq 0 ]]
