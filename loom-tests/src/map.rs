@@ -77,7 +77,8 @@ impl Map<u64> for SlotMap {
             return false;
         }
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let (kept, kept_word) = &self.entries[number as usize];
+        let place = usize::try_from(number).expect("a model makes few entries");
+        let (kept, kept_word) = &self.entries[place];
         kept_word.store(word, Ordering::Relaxed);
         kept.set(stored).expect("an entry is made once");
         slot.compare_exchange(0, number + 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
