@@ -67,6 +67,11 @@ pub enum ConfigError {
         /// The largest limit that would fit in its place.
         limit_max: u64,
     },
+    /// The system has no memory for a table of so many keys.
+    NoMemory {
+        /// `max_keys` as given; the table takes 24 bytes for each.
+        keys: usize,
+    },
     /// `max_keys` is larger than a table can number.
     TooManyKeys {
         /// The number given.
@@ -104,6 +109,9 @@ impl fmt::Display for ConfigError {
                 f,
                 "{field} is {limit}; it may be at most {limit_max} beside these periods, for one 62-bit word to hold the time and the counts"
             ),
+            Self::NoMemory { keys } => {
+                write!(f, "max_keys is {keys}; there is no memory for a table of 24 bytes for each")
+            }
             Self::TooManyKeys { keys, keys_max } => {
                 write!(f, "max_keys is {keys}; it may be at most {keys_max}")
             }

@@ -5,16 +5,12 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::answer::{Denied, Pass, Snapshot};
-use crate::decision::Reason;
+use crate::answer::{Denied, Pass};
 use crate::error::ConfigError;
 use crate::limit::Limit;
-use crate::table::{Answer, Charged, Engine, ExactTable, Hashing, PLACES_MAX, PapayaMap};
-use crate::time::{Clock, Origin, Ticking};
-use crate::word::{Outcome, Refusing, Rule};
-
-/// Keys a limiter holds unless told otherwise.
-const MAX_KEYS_DEFAULT: usize = 100_000;
+use crate::settings::{Core, Settings, passes};
+use crate::table::{ExactTable, PLACES_MAX, PapayaMap};
+use crate::time::{Clock, Ticking};
 
 /// A limiter that keeps each key whole: two keys never share a count, however their hashes fall.
 ///
@@ -38,39 +34,21 @@ const MAX_KEYS_DEFAULT: usize = 100_000;
 /// ```
 pub struct ExactLimiter<K, C = Ticking> {
     table: ExactTable<PapayaMap<K>>,
-    engine: Engine<C>,
-    hashing: Hashing,
-    limit: Limit,
+    core: Core<C>,
 }
 
 /// Settings of an [`ExactLimiter`] to be.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is limited before `build`"]
 pub struct ExactBuilder<K, C = Ticking> {
-    limit: Limit,
-    max_keys: usize,
-    seed: Option<u64>,
-    clock: ClockChoice<C>,
+    settings: Settings<C>,
     key: std::marker::PhantomData<fn() -> K>,
-}
-
-#[derive(Clone, Debug)]
-enum ClockChoice<C> {
-    Given(C),
-    /// Made when the limiter is built: it may block and start a thread.
-    Later(fn() -> C),
 }
 
 impl<K: Hash + Eq> ExactLimiter<K> {
     /// Begins a limiter that enforces `limit` for each key.
     pub fn builder(limit: Limit) -> ExactBuilder<K> {
-        ExactBuilder {
-            limit,
-            max_keys: MAX_KEYS_DEFAULT,
-            seed: None,
-            clock: ClockChoice::Later(Ticking::new),
-            key: std::marker::PhantomData,
-        }
+        ExactBuilder { settings: Settings::new(limit), key: std::marker::PhantomData }
     }
 }
 
@@ -78,7 +56,7 @@ impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
     /// The most keys that are live at once, 1 to 2^32 − 2; 100 000 unless told. Room for as many is
     /// set aside when the limiter is built.
     pub fn max_keys(mut self, keys: usize) -> Self {
-        self.max_keys = keys;
+        self.settings.max_keys = keys;
         self
     }
 
@@ -86,14 +64,13 @@ impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
     /// [`Alignment::PerKey`](crate::Alignment::PerKey) follow from it). Unless told, seeds are random:
     /// keep it so where callers choose their keys.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
+        self.settings.seed = Some(seed);
         self
     }
 
     /// The clock; a [`Ticking`] one unless told.
     pub fn clock<D: Clock>(self, clock: D) -> ExactBuilder<K, D> {
-        let Self { limit, max_keys, seed, key, .. } = self;
-        ExactBuilder { limit, max_keys, seed, clock: ClockChoice::Given(clock), key }
+        ExactBuilder { settings: self.settings.with_clock(clock), key: self.key }
     }
 
     /// Checks everything and builds the limiter.
@@ -103,27 +80,9 @@ impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
     /// # Errors
     /// A [`ConfigError`] that names the first setting that cannot be honoured.
     pub fn build(self) -> Result<ExactLimiter<K, C>, ConfigError> {
-        let rule = Rule::new(&self.limit)?;
-        if self.max_keys == 0 {
-            return Err(ConfigError::Zero { field: "max_keys" });
-        }
-        if self.max_keys > PLACES_MAX {
-            return Err(ConfigError::TooManyKeys { keys: self.max_keys, keys_max: PLACES_MAX });
-        }
-        let clock = match self.clock {
-            ClockChoice::Given(clock) => clock,
-            ClockChoice::Later(make) => make(),
-        };
-        let origin = match Rule::wall_periods_ns(&self.limit) {
-            Some((period_ns, longest_ns)) => Origin::on_wall(period_ns, longest_ns, &clock),
-            None => Origin::fixed(Rule::longest_period_ns(&self.limit)),
-        };
-        Ok(ExactLimiter {
-            table: ExactTable::new(PapayaMap::new(self.max_keys), self.max_keys),
-            engine: Engine { rule, clock, origin },
-            hashing: self.seed.map_or_else(Hashing::random, Hashing::seeded),
-            limit: self.limit,
-        })
+        let max_keys = self.settings.max_keys;
+        let core = self.settings.build(PLACES_MAX)?;
+        Ok(ExactLimiter { table: ExactTable::new(PapayaMap::new(max_keys), max_keys), core })
     }
 }
 
@@ -153,11 +112,9 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let hash = self.hashing.of(key);
-        match self.table.check(&self.engine, hash, key, cost) {
-            Answer::Decided(charged) => self.answer(charged, hash, cost),
-            Answer::Full { ns, room_at_ns } => Err(self.full(ns, room_at_ns, hash, cost)),
-        }
+        let hash = self.core.hashing.of(key);
+        let answer = self.table.check(&self.core.engine, hash, key, cost);
+        self.core.respond(answer, hash, cost)
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
@@ -167,10 +124,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        match self.table.check(&self.engine, self.hashing.of(key), key, 1) {
-            Answer::Decided(charged) => charged.decided.outcome == Outcome::Pass,
-            Answer::Full { .. } => false,
-        }
+        passes(&self.table.check(&self.core.engine, self.core.hashing.of(key), key, 1))
     }
 
     /// Keys that are live now; an estimate while other threads check.
@@ -190,55 +144,31 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
 
     /// The limit it was built from.
     pub fn limit(&self) -> Limit {
-        self.limit
+        self.core.limit
     }
 
     /// The clock it runs on.
     pub fn clock(&self) -> &C {
-        &self.engine.clock
+        &self.core.engine.clock
     }
 
     /// How long after its clock's origin the limiter's time lasts: 36 years for ordinary limits, seven
     /// at least. From then on time stands still: nothing refills and no window ends.
     pub fn horizon(&self) -> Duration {
-        let start_ns = self.engine.origin.ns(0, &self.engine.clock);
-        Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(start_ns))
+        self.core.horizon()
     }
 
     /// The step of the limiter's time, rounded up to a nanosecond: below one for ordinary limits,
     /// longer for a burst that takes decades to fill. Every bound holds in this time.
     pub fn resolution(&self) -> Duration {
-        Duration::from_nanos(self.engine.rule.time().span_ns(1))
-    }
-
-    #[inline]
-    fn snapshot(&self, word: u64, ns: u64, hash: u64) -> Snapshot {
-        let rule = self.engine.rule;
-        Snapshot { rule, word, ns, phase: rule.phase(hash) }
-    }
-
-    #[inline]
-    fn answer(&self, charged: Charged, hash: u64, cost: u64) -> Result<Pass, Denied> {
-        let snapshot = self.snapshot(charged.decided.next, charged.ns, hash);
-        let (reason, refusing) = match charged.decided.outcome {
-            Outcome::Pass => return Ok(Pass { snapshot }),
-            Outcome::Exhausted(refusing) => (Reason::Exhausted, refusing),
-            Outcome::TooLarge(refusing) => (Reason::TooLarge, refusing),
-        };
-        Err(Denied { snapshot, cost, reason, refusing, room_at_ns: 0 })
-    }
-
-    #[cold]
-    fn full(&self, ns: u64, room_at_ns: u64, hash: u64, cost: u64) -> Denied {
-        let refusing = Refusing { first: false, sustain: false };
-        Denied { snapshot: self.snapshot(0, ns, hash), cost, reason: Reason::Full, refusing, room_at_ns }
+        self.core.resolution()
     }
 }
 
 impl<K, C> fmt::Debug for ExactLimiter<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExactLimiter")
-            .field("limit", &self.limit)
+            .field("limit", &self.core.limit)
             .field("max_keys", &self.table.max_keys())
             .finish_non_exhaustive()
     }

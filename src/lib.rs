@@ -5,6 +5,8 @@ mod decision;
 mod error;
 mod exact;
 mod limit;
+mod limiter;
+mod settings;
 mod sync;
 mod table;
 mod time;
@@ -15,6 +17,8 @@ pub use decision::{Reason, WindowName, WindowState, Windows};
 pub use error::ConfigError;
 pub use exact::{ExactBuilder, ExactLimiter};
 pub use limit::{Alignment, Limit, Rate, Window};
+pub use limiter::{Builder, Limiter};
+pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
 
 /// The parts that benches, models and fuzz targets drive directly. Not covered by any promise of
@@ -23,7 +27,8 @@ pub use time::{Clock, Manual, Precise, Ticking};
 pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     pub use crate::table::{
-        Answer, Charged, Engine, Entry, ExactTable, Hashing, Map, PapayaMap, Places, SEALED, Stored,
+        Answer, Charged, Engine, Entry, ExactTable, Hashing, Lines, Map, PapayaMap, Places, SEALED,
+        SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, timebase};
     pub use crate::word::{

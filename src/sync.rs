@@ -16,3 +16,16 @@ pub use loom::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);
+
+/// `count` zeroed words on memory that the system commits when it is first written; `None` if there is
+/// not as much. (Under loom each word is made singly.)
+pub(crate) fn zeroed_words(count: usize) -> Option<Box<[AtomicU64]>> {
+    #[cfg(not(tidegate_loom))]
+    {
+        zerocopy::FromZeros::new_box_zeroed_with_elems(count).ok()
+    }
+    #[cfg(tidegate_loom)]
+    {
+        Some((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+}

@@ -27,8 +27,8 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 use papaya::{Equivalent, HashMap, LocalGuard};
 
-use super::places::Places;
-use super::{Charged, Engine};
+use super::places::{LIVE, Places};
+use super::{Answer, Charged, Engine};
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
 use crate::word::TABLE_BIT;
@@ -50,7 +50,7 @@ const ATTEMPTS: usize = 3;
 /// A key as the map holds it.
 #[derive(Debug)]
 pub struct Stored<K> {
-    /// Hash of the key, as [`super::Hashing`] makes it.
+    /// Hash of the key, marked as live.
     pub hash: u64,
     /// The entry's place.
     pub place: u32,
@@ -98,20 +98,6 @@ pub trait Map<K> {
 
     /// Entries in the map.
     fn count(&self) -> usize;
-}
-
-/// The answer to a check.
-#[derive(Clone, Copy, Debug)]
-pub enum Answer {
-    /// Decided on the key's word.
-    Decided(Charged),
-    /// No room for a new key.
-    Full {
-        /// The limiter's time in nanoseconds.
-        ns: u64,
-        /// When one of the keys looked at becomes idle.
-        room_at_ns: u64,
-    },
 }
 
 /// Words by whole key.
@@ -162,9 +148,10 @@ impl<M> ExactTable<M> {
         Q: Eq + ToOwned<Owned = K> + ?Sized,
         C: Clock,
     {
+        let hash = hash | LIVE;
         let guard = self.map.guard();
         if let Some(entry) = self.map.get(hash, key, &guard)
-            && let Some(charged) = engine.charge(entry.word, engine.rule.phase(hash), cost)
+            && let Some(charged) = engine.charge(entry.word, engine.rule.phase(hash), cost, || true)
         {
             return Answer::Decided(charged);
         }
@@ -191,7 +178,7 @@ impl<M> ExactTable<M> {
         let phase = engine.rule.phase(hash);
         for _ in 0..ATTEMPTS {
             if let Some(entry) = self.map.get(hash, key, guard) {
-                if let Some(charged) = engine.charge(entry.word, phase, cost) {
+                if let Some(charged) = engine.charge(entry.word, phase, cost, || true) {
                     return Answer::Decided(charged);
                 }
                 // ORDERING: Acquire pairs with the Release of the seal that was just read: the time by which

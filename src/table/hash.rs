@@ -4,10 +4,6 @@ use std::hash::Hash;
 
 use ahash::RandomState;
 
-/// Set in every hash, so that a word holding one is never 0 nor a small number. papaya takes its
-/// tag from above it and the bucket from below.
-pub(super) const LIVE: u64 = 1 << 56;
-
 /// Hashes keys with ahash.
 #[derive(Clone, Debug)]
 pub struct Hashing(RandomState);
@@ -32,6 +28,6 @@ impl Hashing {
     /// The hash of a key; its low 48 bits are the key's fingerprint.
     #[inline]
     pub fn of<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
-        self.0.hash_one(key) | LIVE
+        self.0.hash_one(key)
     }
 }

@@ -3,11 +3,13 @@
 mod exact;
 mod hash;
 mod places;
+mod slots;
 
-pub use exact::{Answer, Entry, ExactTable, Map, PapayaMap, SEALED, Stored};
+pub use exact::{Entry, ExactTable, Map, PapayaMap, SEALED, Stored};
 pub use hash::Hashing;
 pub(crate) use places::PLACES_MAX;
 pub use places::Places;
+pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Origin};
@@ -33,6 +35,24 @@ pub struct Charged {
     pub ns: u64,
 }
 
+/// The answer to a check.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    /// Decided on the key's word.
+    Decided(Charged),
+    /// No room for a new key.
+    Full {
+        /// The limiter's time in nanoseconds.
+        ns: u64,
+        /// When one of the keys looked at becomes idle.
+        room_at_ns: u64,
+    },
+}
+
+/// How often a charge is tried again because another thread has changed the word. Some thread gets on
+/// each time; the bound is for the one that does not.
+const CHARGES: usize = 256;
+
 impl<C: Clock> Engine<C> {
     /// The limiter's time by the coarse clock.
     #[inline]
@@ -48,17 +68,24 @@ impl<C: Clock> Engine<C> {
 
     /// Decides on a shared word and leaves the next one: coarse to admit, precise to refuse.
     ///
-    /// `None` if the word is no value: it is the table's, and nothing was charged. The loop runs again
-    /// only when another thread has changed the word meanwhile, so some thread always gets on.
+    /// `None` if nothing counts: the word is no value but a mark of the table's, it is not `is_ours` any
+    /// more after the decision took effect (a stranger may then have paid), or other threads were faster
+    /// each time.
     #[inline]
-    pub fn charge(&self, word: &AtomicU64, phase: u64, cost: u64) -> Option<Charged> {
+    pub fn charge(
+        &self,
+        word: &AtomicU64,
+        phase: u64,
+        cost: u64,
+        is_ours: impl Fn() -> bool,
+    ) -> Option<Charged> {
         let mut ns = self.coarse_ns();
         let mut is_precise = false;
-        // ORDERING: Relaxed, here and at the exchange: a word is all there is to a key, no other
-        // memory is read on the strength of it, and its modification order alone decides who was
-        // first.
-        let mut seen = word.load(Ordering::Relaxed);
-        loop {
+        // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
+        // before this value, and not before the exchange. For the count itself the word's own
+        // modification order is enough.
+        let mut seen = word.load(Ordering::Acquire);
+        for _ in 0..CHARGES {
             if seen & TABLE_BIT != 0 {
                 return None;
             }
@@ -66,16 +93,17 @@ impl<C: Clock> Engine<C> {
             if !is_precise && matches!(decided.outcome, Outcome::Exhausted(_)) {
                 ns = self.precise_ns();
                 is_precise = true;
-                seen = word.load(Ordering::Relaxed);
+                seen = word.load(Ordering::Acquire);
                 continue;
             }
             if decided.next == seen {
-                return Some(Charged { decided, ns });
+                return is_ours().then_some(Charged { decided, ns });
             }
-            match word.compare_exchange(seen, decided.next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Some(Charged { decided, ns }),
+            match word.compare_exchange(seen, decided.next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return is_ours().then_some(Charged { decided, ns }),
                 Err(now) => seen = now,
             }
         }
+        None
     }
 }

@@ -19,11 +19,14 @@
 
 use std::num::NonZeroU64;
 
-use super::hash::LIVE;
 use crate::sync::{AtomicU64, Ordering, Padded};
 
 /// Places are numbered in 32 bits, and one number is kept for "none".
 pub(crate) const PLACES_MAX: usize = u32::MAX as usize - 1;
+
+/// Set in every hash that a place holds, so that it is told from the number of another place. papaya
+/// takes its tag from above this bit and the bucket from below.
+pub(super) const LIVE: u64 = 1 << 56;
 
 /// The low half of the stack's head: a place's number plus one, or 0 for none.
 const NUMBER: u64 = u32::MAX as u64;

@@ -28,6 +28,11 @@ pub trait Clock: Send + Sync {
     fn lag_max(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// How often checks found that coarse readings had stopped, and went on without them.
+    fn stalls(&self) -> u64 {
+        0
+    }
 }
 
 /// Wall time of the system; before 1970 reads as 1970.
@@ -93,11 +98,6 @@ impl Ticking {
         process.start_refresher();
         Self { process }
     }
-
-    /// How often checks found the refresher stopped (for 50 ms or more) and went on without it.
-    pub fn stalls(&self) -> u64 {
-        self.process.time.stalls()
-    }
 }
 
 impl Process {
@@ -142,6 +142,11 @@ impl Clock for Ticking {
 
     fn lag_max(&self) -> Duration {
         Duration::from_nanos(self.process.time.lag_max_ns())
+    }
+
+    /// How often checks found the refresher stopped (for 50 ms or more) and went on without it.
+    fn stalls(&self) -> u64 {
+        self.process.time.stalls()
     }
 }
 

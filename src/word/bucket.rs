@@ -91,6 +91,10 @@ impl Bucket {
         arrival < now
     }
 
+    pub(super) fn begin(&self, now: u64, debt: u32) -> u64 {
+        now + super::owed(debt, self.depth)
+    }
+
     pub(super) fn idle_from(&self, arrival: u64) -> u64 {
         arrival + 1
     }

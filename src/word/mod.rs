@@ -174,6 +174,15 @@ impl Rule {
         self.parts(word, moment).iter().map(|part| share(part.used, part.limit)).max().unwrap_or(0)
     }
 
+    /// The word of a key that begins at `moment` owing `debt` (in parts of [`WHOLE_DEBT`], rounded up); it
+    /// is not idle at that moment, even if it owes nothing.
+    pub fn begin(&self, moment: u64, debt: u32) -> u64 {
+        match &self.kind {
+            Kind::Bucket(bucket) => bucket.begin(moment, debt),
+            Kind::Windowed(windowed) => windowed.begin(moment, debt),
+        }
+    }
+
     /// The first moment at which the word is idle.
     pub fn idle_from(&self, word: u64) -> u64 {
         match &self.kind {
@@ -198,6 +207,12 @@ impl Rule {
             Kind::Windowed(windowed) => windowed.retry_at(word, moment, cost),
         }
     }
+}
+
+/// What `debt` is of `limit`, rounded up; at most the whole.
+fn owed(debt: u32, limit: u64) -> u64 {
+    let owed = (u128::from(debt) * u128::from(limit)).div_ceil(u128::from(WHOLE_DEBT));
+    u64::try_from(owed).unwrap_or(limit).min(limit)
 }
 
 /// `used / limit` in parts of [`WHOLE_DEBT`], rounded up, at most the whole.

@@ -227,6 +227,16 @@ impl Windowed {
         self.idle_from(word) <= moment
     }
 
+    pub(super) fn begin(&self, moment: u64, debt: u32) -> u64 {
+        let sustain = if self.is_single() { 0 } else { super::owed(debt, self.sustain) };
+        self.layout.pack(Counts {
+            time: self.on_grid(moment),
+            index: 0,
+            sustain,
+            burst: super::owed(debt, self.burst),
+        })
+    }
+
     /// The end of the sustain window that the word's counts stand in.
     pub(super) fn idle_from(&self, word: u64) -> u64 {
         self.ends(&self.layout.unpack(word)).1

@@ -1,0 +1,193 @@
+//! [`Limiter`]: the default, on the slot table.
+
+use std::fmt;
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::answer::{Denied, Pass};
+use crate::error::ConfigError;
+use crate::limit::Limit;
+use crate::settings::{Core, Settings, passes};
+use crate::table::{OnFull, SlotTable, Stats};
+use crate::time::{Clock, Ticking};
+
+/// Keys beyond which memory sizes no longer fit 64 bits.
+const KEYS_MAX: usize = 1 << 48;
+
+/// The fast limiter: a fixed table of 24 bytes a key, a check in one hash, one cache line and one
+/// compare-and-swap.
+///
+/// A key is anything that hashes, borrowed and never stored: the table keeps 48 bits of its hash, and two
+/// live keys share a count with odds of about `n · 32 / 2^49 + n² / 2^65` for `n` keys (6e-7 at ten
+/// million). Use one type of key per limiter. Where no such odds are acceptable, or keys must be listed,
+/// take [`ExactLimiter`](crate::ExactLimiter).
+///
+/// Nothing is allocated after `build`, no check waits for another, and memory does not grow. A key may
+/// stand in 32 slots; when all are taken by keys that owe something, [`OnFull`] says what happens to a
+/// newcomer. A key that owes more than half its limit is never evicted.
+///
+/// Share it by reference or in an [`Arc`](std::sync::Arc): every method takes `&self`.
+///
+/// ```
+/// use tidegate::{Limit, Limiter, Rate};
+///
+/// let limiter = Limiter::builder(Limit::bucket(Rate::per_second(100), 200)) // rate, burst
+///     .max_keys(1_000_000)
+///     .build()?;
+///
+/// match limiter.check("client-7") {
+///     Ok(pass) => assert_eq!(pass.remaining(), 199),
+///     Err(denied) => println!("Retry-After: {}", denied.retry_after_secs()),
+/// }
+/// assert!(limiter.allow(&("user", 7)));
+/// # Ok::<(), tidegate::ConfigError>(())
+/// ```
+pub struct Limiter<C = Ticking> {
+    table: SlotTable,
+    core: Core<C>,
+    max_keys: usize,
+}
+
+/// Settings of a [`Limiter`] to be.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is limited before `build`"]
+pub struct Builder<C = Ticking> {
+    settings: Settings<C>,
+    on_full: OnFull,
+    prefault: bool,
+}
+
+impl Limiter {
+    /// Begins a limiter that enforces `limit` for each key.
+    pub fn builder(limit: Limit) -> Builder {
+        Builder { settings: Settings::new(limit), on_full: OnFull::default(), prefault: false }
+    }
+}
+
+impl<C: Clock> Builder<C> {
+    /// Keys that the table has room for, at least 1; 100 000 unless told. It takes 24 bytes for each, which
+    /// the system commits as they are used.
+    pub fn max_keys(mut self, keys: usize) -> Self {
+        self.settings.max_keys = keys;
+        self
+    }
+
+    /// Fixes how keys are hashed, for runs that repeat on one kind of processor (phases of
+    /// [`Alignment::PerKey`](crate::Alignment::PerKey) follow from it). Unless told, seeds are random:
+    /// keep it so where callers choose their keys.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = Some(seed);
+        self
+    }
+
+    /// What happens to a new key that finds no room; [`OnFull::EvictLeast`] unless told.
+    pub fn on_full(mut self, on_full: OnFull) -> Self {
+        self.on_full = on_full;
+        self
+    }
+
+    /// Has `build` touch every page of the table, so that no check waits for the system to commit one.
+    pub fn prefault(mut self, prefault: bool) -> Self {
+        self.prefault = prefault;
+        self
+    }
+
+    /// The clock; a [`Ticking`] one unless told.
+    pub fn clock<D: Clock>(self, clock: D) -> Builder<D> {
+        let Self { settings, on_full, prefault } = self;
+        Builder { settings: settings.with_clock(clock), on_full, prefault }
+    }
+
+    /// Checks everything and builds the limiter.
+    ///
+    /// May block for up to 200 ms when it makes the first [`Ticking`] clock of the process.
+    ///
+    /// # Errors
+    /// A [`ConfigError`] that names the first setting that cannot be honoured.
+    pub fn build(self) -> Result<Limiter<C>, ConfigError> {
+        let max_keys = self.settings.max_keys;
+        let core = self.settings.build(KEYS_MAX)?;
+        let table = SlotTable::new(max_keys, self.on_full).ok_or(ConfigError::NoMemory { keys: max_keys })?;
+        if self.prefault {
+            table.lines().prefault();
+        }
+        Ok(Limiter { table, core, max_keys })
+    }
+}
+
+impl<C: Clock> Limiter<C> {
+    /// Decides one request of `key`, and counts it.
+    ///
+    /// # Errors
+    /// [`Denied`] when the request must not go on.
+    #[inline]
+    pub fn check<K: Hash + ?Sized>(&self, key: &K) -> Result<Pass, Denied> {
+        self.check_n(key, 1)
+    }
+
+    /// Decides a request that costs `cost`: all of it is charged, or nothing passes.
+    ///
+    /// A cost of 0 looks without touching: it always passes, changes nothing and creates no key.
+    ///
+    /// # Errors
+    /// [`Denied`] when the request must not go on; [`Reason::TooLarge`](crate::Reason::TooLarge) when it
+    /// never can.
+    #[inline]
+    pub fn check_n<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Pass, Denied> {
+        let hash = self.core.hashing.of(key);
+        let answer = self.table.check(&self.core.engine, hash, cost);
+        self.core.respond(answer, SlotTable::fingerprint(hash), cost)
+    }
+
+    /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
+    #[inline]
+    pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        passes(&self.table.check(&self.core.engine, self.core.hashing.of(key), 1))
+    }
+
+    /// What it has counted since it was built; an estimate while other threads check.
+    pub fn stats(&self) -> Stats {
+        self.table.stats(&self.core.engine)
+    }
+
+    /// Keys that the table has room for.
+    pub fn max_keys(&self) -> usize {
+        self.max_keys
+    }
+
+    /// Bytes of the table, committed or not.
+    pub fn bytes(&self) -> usize {
+        self.table.lines().bytes()
+    }
+
+    /// The limit it was built from.
+    pub fn limit(&self) -> Limit {
+        self.core.limit
+    }
+
+    /// The clock it runs on.
+    pub fn clock(&self) -> &C {
+        &self.core.engine.clock
+    }
+
+    /// How long after its clock's origin the limiter's time lasts: 36 years for ordinary limits, seven
+    /// at least. From then on time stands still: nothing refills and no window ends.
+    pub fn horizon(&self) -> Duration {
+        self.core.horizon()
+    }
+
+    /// The step of the limiter's time, rounded up to a nanosecond: below one for ordinary limits,
+    /// longer for a burst that takes decades to fill. Every bound holds in this time.
+    pub fn resolution(&self) -> Duration {
+        self.core.resolution()
+    }
+}
+
+impl<C> fmt::Debug for Limiter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter")
+            .field("limit", &self.core.limit)
+            .field("max_keys", &self.max_keys)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! What both limiters are built from and answer with.
+
+use std::time::Duration;
+
+use crate::answer::{Denied, Pass, Snapshot};
+use crate::decision::Reason;
+use crate::error::ConfigError;
+use crate::limit::Limit;
+use crate::table::{Answer, Engine, Hashing};
+use crate::time::{Clock, Origin, Ticking};
+use crate::word::{Outcome, Refusing, Rule};
+
+/// Keys a limiter holds unless told otherwise.
+pub(crate) const MAX_KEYS_DEFAULT: usize = 100_000;
+
+/// Settings that every limiter has.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings<C> {
+    pub(crate) limit: Limit,
+    pub(crate) max_keys: usize,
+    pub(crate) seed: Option<u64>,
+    clock: ClockChoice<C>,
+}
+
+#[derive(Clone, Debug)]
+enum ClockChoice<C> {
+    Given(C),
+    /// Made when the limiter is built: it may block and start a thread.
+    Later(fn() -> C),
+}
+
+impl Settings<Ticking> {
+    pub(crate) fn new(limit: Limit) -> Self {
+        Self { limit, max_keys: MAX_KEYS_DEFAULT, seed: None, clock: ClockChoice::Later(Ticking::new) }
+    }
+}
+
+impl<C: Clock> Settings<C> {
+    pub(crate) fn with_clock<D: Clock>(self, clock: D) -> Settings<D> {
+        let Self { limit, max_keys, seed, .. } = self;
+        Settings { limit, max_keys, seed, clock: ClockChoice::Given(clock) }
+    }
+
+    /// Checks everything, and makes what decides.
+    pub(crate) fn build(self, keys_max: usize) -> Result<Core<C>, ConfigError> {
+        let rule = Rule::new(&self.limit)?;
+        if self.max_keys == 0 {
+            return Err(ConfigError::Zero { field: "max_keys" });
+        }
+        if self.max_keys > keys_max {
+            return Err(ConfigError::TooManyKeys { keys: self.max_keys, keys_max });
+        }
+        let clock = match self.clock {
+            ClockChoice::Given(clock) => clock,
+            ClockChoice::Later(make) => make(),
+        };
+        let origin = match Rule::wall_periods_ns(&self.limit) {
+            Some((period_ns, longest_ns)) => Origin::on_wall(period_ns, longest_ns, &clock),
+            None => Origin::fixed(Rule::longest_period_ns(&self.limit)),
+        };
+        let hashing = self.seed.map_or_else(Hashing::random, Hashing::seeded);
+        Ok(Core { engine: Engine { rule, clock, origin }, hashing, limit: self.limit })
+    }
+}
+
+/// What decides, hashes and answers.
+#[derive(Debug)]
+pub(crate) struct Core<C> {
+    pub(crate) engine: Engine<C>,
+    pub(crate) hashing: Hashing,
+    pub(crate) limit: Limit,
+}
+
+impl<C: Clock> Core<C> {
+    /// Turns what a table answered for a key into what a caller is told.
+    #[inline]
+    pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
+        let rule = self.engine.rule;
+        let snapshot = |word, ns| Snapshot { rule, word, ns, phase: rule.phase(fingerprint) };
+        let (snapshot, reason, refusing, room_at_ns) = match answer {
+            Answer::Decided(charged) => {
+                let snapshot = snapshot(charged.decided.next, charged.ns);
+                match charged.decided.outcome {
+                    Outcome::Pass => return Ok(Pass { snapshot }),
+                    Outcome::Exhausted(refusing) => (snapshot, Reason::Exhausted, refusing, 0),
+                    Outcome::TooLarge(refusing) => (snapshot, Reason::TooLarge, refusing, 0),
+                }
+            }
+            Answer::Full { ns, room_at_ns } => {
+                (snapshot(0, ns), Reason::Full, Refusing { first: false, sustain: false }, room_at_ns)
+            }
+        };
+        Err(Denied { snapshot, cost, reason, refusing, room_at_ns })
+    }
+
+    pub(crate) fn horizon(&self) -> Duration {
+        let start_ns = self.engine.origin.ns(0, &self.engine.clock);
+        Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(start_ns))
+    }
+
+    pub(crate) fn resolution(&self) -> Duration {
+        Duration::from_nanos(self.engine.rule.time().span_ns(1))
+    }
+}
+
+/// Whether an answer lets the request go on.
+#[inline]
+pub(crate) fn passes(answer: &Answer) -> bool {
+    matches!(answer, Answer::Decided(charged) if charged.decided.outcome == Outcome::Pass)
+}

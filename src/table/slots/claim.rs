@@ -1,0 +1,158 @@
+//! Claiming a slot for a new key.
+
+use super::line::{CLAIMED, FREE, SLOTS_PER_WINDOW, Slot, is_value, next_owner, owner, pending};
+use super::stats::Counter;
+use super::{ATTEMPTS, OnFull, Request, SlotTable};
+use crate::sync::{Ordering, fence};
+use crate::time::Clock;
+use crate::word::WHOLE_DEBT;
+
+/// A slot that may be claimed, and the word by which it was judged.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    slot: Slot<'a>,
+    /// The fingerprint word at the time.
+    named: u64,
+    word: u64,
+}
+
+/// What the window has to offer a new key.
+struct Offer<'a> {
+    /// A slot that is nobody's.
+    empty: Option<Candidate<'a>>,
+    /// The slot that has been idle longest, and since when, in unshifted units.
+    idle: Option<(Candidate<'a>, u64)>,
+    /// The slot whose owner owes least, and how much.
+    least: Option<(Candidate<'a>, u32)>,
+    /// When the first of the others becomes idle, in unshifted units.
+    room_at: u64,
+}
+
+impl SlotTable {
+    /// Publishes a pending slot for the request's key; or says when one of the window's keys becomes
+    /// idle, in the limiter's nanoseconds.
+    pub(super) fn claim<C: Clock>(&self, request: Request<'_, C>) -> Result<(), u64> {
+        let engine = request.engine;
+        let mut ns = engine.coarse_ns();
+        let mut is_precise = false;
+        for _ in 0..ATTEMPTS {
+            let offer = offer(request, ns);
+            if let Some(candidate) = offer.empty.or(offer.idle.map(|(candidate, _)| candidate)) {
+                if self.take(request, candidate, ns, None) {
+                    return Ok(());
+                }
+                continue;
+            }
+            if !is_precise {
+                ns = engine.precise_ns();
+                is_precise = true;
+                continue;
+            }
+            let evicts = matches!(self.on_full, OnFull::EvictLeast | OnFull::Inherit);
+            match offer.least {
+                Some((candidate, debt)) if evicts && debt <= WHOLE_DEBT / 2 => {
+                    if self.take(request, candidate, ns, Some(debt)) {
+                        return Ok(());
+                    }
+                }
+                _ => return Err(engine.rule.time().first_ns_at(offer.room_at).unwrap_or(u64::MAX)),
+            }
+        }
+        Err(ns)
+    }
+
+    /// Claims the candidate and publishes it for the request's key, unless another thread was faster.
+    fn take<C: Clock>(
+        &self,
+        request: Request<'_, C>,
+        candidate: Candidate<'_>,
+        ns: u64,
+        forced: Option<u32>,
+    ) -> bool {
+        let Candidate { slot, named, word } = candidate;
+        if is_value(word) && owner(named) != 0 {
+            // ORDERING: Relaxed, published by the exchange below. The load keeps a flood from writing the
+            // same time over and over.
+            if self.evicted_ns.0.load(Ordering::Relaxed) < ns {
+                self.evicted_ns.0.fetch_max(ns, Ordering::Relaxed);
+            }
+        }
+        // ORDERING: AcqRel: the slot is ours from here, with all that its last owner wrote.
+        if slot.word.compare_exchange(word, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        let last = slot.fingerprint.load(Ordering::Acquire);
+        self.count(request, last, candidate, ns, forced);
+        let debt = if self.on_full == OnFull::Inherit { forced.unwrap_or(0) } else { 0 };
+        let next = next_owner(last, request.fingerprint);
+        // ORDERING: Release, both: who reads the mark reads the fingerprint word with its generation.
+        slot.fingerprint.store(next, Ordering::Release);
+        slot.word.store(pending(next, debt), Ordering::Release);
+        // ORDERING: SeqCst, between publication and the scans; see the head of `slots`.
+        fence(Ordering::SeqCst);
+        true
+    }
+
+    /// Counts what a claim has cost the slot's last owner.
+    fn count<C: Clock>(
+        &self,
+        request: Request<'_, C>,
+        last: u64,
+        judged: Candidate<'_>,
+        ns: u64,
+        forced: Option<u32>,
+    ) {
+        let rule = &request.engine.rule;
+        self.counters.add(request.hash, Counter::Claims, 1);
+        let forgiven = match forced {
+            Some(_) if self.on_full == OnFull::Inherit => Some(0),
+            Some(debt) => Some(debt),
+            // The number was judged with the phase of an owner who has left meanwhile.
+            None if is_value(judged.word) && owner(last) != owner(judged.named) => {
+                Some(rule.debt(judged.word, rule.time().units(ns) + rule.phase(owner(last))))
+            }
+            None => None,
+        };
+        if let Some(debt) = forgiven {
+            self.counters.add(request.hash, Counter::Forced, 1);
+            self.counters.add(request.hash, Counter::Forgiven, u64::from(debt));
+        }
+    }
+}
+
+/// Looks through the window for room.
+fn offer<'a, C: Clock>(request: Request<'a, C>, ns: u64) -> Offer<'a> {
+    let rule = &request.engine.rule;
+    let now = rule.time().units(ns);
+    let mut offer = Offer { empty: None, idle: None, least: None, room_at: u64::MAX };
+    for number in 0..SLOTS_PER_WINDOW {
+        let slot = request.window.slot(number);
+        // ORDERING: Acquire, both: the word is this owner's or a later one's.
+        let named = slot.fingerprint.load(Ordering::Acquire);
+        let word = slot.word.load(Ordering::Acquire);
+        let candidate = Candidate { slot, named, word };
+        if word == FREE || (word == 0 && owner(named) == 0) {
+            offer.empty = Some(candidate);
+            return offer;
+        }
+        if !is_value(word) {
+            continue;
+        }
+        let phase = rule.phase(owner(named));
+        let idle_from = rule.idle_from(word).saturating_sub(phase);
+        if idle_from <= now {
+            if offer.idle.is_none_or(|(_, from)| idle_from < from) {
+                offer.idle = Some((candidate, idle_from));
+            }
+            continue;
+        }
+        offer.room_at = offer.room_at.min(idle_from);
+        if offer.idle.is_none() {
+            let debt = rule.debt(word, now + phase);
+            if offer.least.is_none_or(|(_, least)| debt < least) {
+                offer.least = Some((candidate, debt));
+            }
+        }
+    }
+    offer
+}

@@ -1,0 +1,322 @@
+//! The slot table: a fixed array of lines, four slots to a line, a key in one of 32 neighbouring slots.
+//!
+//! # Protocol
+//!
+//! **Paths**
+//!
+//! * *Check*: find the slot that names the key; read fingerprint word and word; decide; exchange the
+//!   word; **read the fingerprint word once more**. Only if it is unchanged does the exchange count.
+//! * *New key*: claim a slot, publish it as pending, then resolve.
+//! * *Claim*: judge a word: FREE, a value that is idle, or (by force) the value that owes least. Exchange
+//!   it for CLAIMED: the slot is now one thread's alone. Only then read its fingerprint word, store the
+//!   new fingerprint with the next generation, and store pending with it. A generation read before the
+//!   slot was one's own could make two marks that look alike.
+//! * *Resolve*, by whoever meets a pending slot of its own key: scan, fence, scan again; go on only if
+//!   both scans agree, **in the generations of pending slots too**. If there is a value, pending slots are
+//!   freed. Else all but the lowest are freed, each by an exchange that must succeed, and only then is the
+//!   lowest promoted: exchanged for its first value, which is charged with the request already.
+//!
+//! **Collisions**
+//!
+//! * *Two claims of one victim*: one exchange succeeds.
+//! * *Two claims for one key*: both publish, each fences, each scans. Whoever scans later sees both; the
+//!   lower wins for everybody, since it is promoted only after the other has been freed.
+//! * *Check against takeover*: the check's exchange fails, or it fell on the stranger's word, which had
+//!   reached the same number. Then the fingerprint word has changed, and the check starts again. The
+//!   stranger may have paid one: losing a race may cost a token, it never hands one out.
+//! * *A thread that stops*: before publication it costs one slot until it goes on, and nobody waits; after
+//!   it, anybody who wants the key finishes for it.
+//!
+//! **ABA.** Pending words and fingerprint words carry the slot's generation, which only who holds CLAIMED
+//! moves on; a mark comes back after 65 536 claims of one slot between two steps of one thread. A value
+//! may well come back: what was judged is a number, and it holds for whoever owns that number. The one
+//! exception is a phase (`Alignment::PerKey`), which is the owner's: if the owner has changed between the
+//! judgement and the claim, the eviction is counted as a forced one.
+//!
+//! **Time.** A word that is gone can no longer say that a window has ended: each takeover leaves its time
+//! in `evicted_ns` before it claims, and no new key begins before it. The promoter reads the clock
+//! after it saw the mark; the first value is that time, never 0, so that it is not idle at once.
+//!
+//! **Orderings.** Fingerprint words are stored with Release and read with Acquire; words are exchanged
+//! with AcqRel: who finds a value or a mark finds the fingerprint word that was stored before it. The
+//! fences between publication and the scans, and between the two scans, are SeqCst: of two threads that
+//! each publish and then scan, one at least sees the other's.
+
+mod claim;
+mod line;
+mod stats;
+
+pub use line::Lines;
+use line::{
+    CLAIMED, FREE, SLOTS_PER_WINDOW, Slot, Window, fingerprint, is_pending_for, is_value, next_owner, owner,
+    pending_debt,
+};
+pub use stats::Stats;
+use stats::{Counter, Counters};
+
+use super::{Answer, Charged, Engine};
+use crate::sync::{AtomicU64, Ordering, Padded, fence};
+use crate::time::Clock;
+use crate::word::{Decided, Outcome, WHOLE_DEBT};
+
+/// How often a check starts again before it gives up with `Full`.
+#[cfg(not(tidegate_loom))]
+const ATTEMPTS: usize = 16;
+#[cfg(tidegate_loom)]
+const ATTEMPTS: usize = 4;
+
+/// What to do with a new key when every slot it may stand in is taken by a key that owes something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnFull {
+    /// The key that owes least makes room, if it owes at most half its limit; what it owed is forgiven
+    /// and counted. Else the newcomer is refused with [`Reason::Full`](crate::Reason::Full).
+    #[default]
+    EvictLeast,
+    /// The newcomer is refused with [`Reason::Full`](crate::Reason::Full); nobody is ever forgiven.
+    Refuse,
+    /// As `EvictLeast`, but the newcomer starts with the share that its victim owed: nothing is forgiven.
+    Inherit,
+    /// The newcomer passes, uncounted: **the limit does not hold for it**.
+    Admit,
+}
+
+/// Words by fingerprint.
+#[derive(Debug)]
+pub struct SlotTable {
+    lines: Lines,
+    on_full: OnFull,
+    /// The latest time, in the limiter's nanoseconds, by which a value was judged and taken over.
+    evicted_ns: Padded<AtomicU64>,
+    counters: Counters,
+}
+
+/// One slot as seen by who looks for a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Other,
+    Value,
+    Pending(u64),
+    /// It changed hands again and again while being read.
+    Unsettled,
+}
+
+/// A request on its way through the slow road.
+struct Request<'a, C> {
+    engine: &'a Engine<C>,
+    window: Window<'a>,
+    hash: u64,
+    fingerprint: u64,
+    phase: u64,
+    cost: u64,
+}
+
+impl<C> Clone for Request<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Request<'_, C> {}
+
+impl SlotTable {
+    /// A table with room for `max_keys`; `None` if there is not as much memory.
+    pub fn new(max_keys: usize, on_full: OnFull) -> Option<Self> {
+        let lines = Lines::new(max_keys)?;
+        Some(Self { lines, on_full, evicted_ns: Padded::default(), counters: Counters::default() })
+    }
+
+    /// Its lines.
+    pub fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    /// The part of a hash that names its key, and that its phase is taken from.
+    #[inline]
+    pub fn fingerprint(hash: u64) -> u64 {
+        fingerprint(hash)
+    }
+
+    /// What it has counted, and an estimate of the keys that owe something now.
+    pub fn stats<C: Clock>(&self, engine: &Engine<C>) -> Stats {
+        const SAMPLE: usize = 4_096;
+        let slots = self.lines.slots();
+        let (now, step) = (engine.rule.time().units(engine.precise_ns()), slots.div_ceil(SAMPLE));
+        let is_live = |slot: &Slot<'_>| {
+            // ORDERING: Acquire, both: the word is this owner's or a later one's.
+            let named = owner(slot.fingerprint.load(Ordering::Acquire));
+            let word = slot.word.load(Ordering::Acquire);
+            is_value(word) && !engine.rule.is_idle(word, now + engine.rule.phase(named))
+        };
+        let sample = (0..slots).step_by(step).map(|number| self.lines.slot(number));
+        let (looked_at, live) =
+            sample.fold((0, 0), |(all, live), slot| (all + 1, live + u64::from(is_live(&slot))));
+        let sum = |counter| self.counters.sum(counter);
+        Stats {
+            live_estimate: u64::try_from(u128::from(live) * slots as u128 / u128::from(looked_at.max(1_u64)))
+                .unwrap_or(u64::MAX),
+            claims: sum(Counter::Claims),
+            forced_evictions: sum(Counter::Forced),
+            forgiven_limits: sum(Counter::Forgiven) as f64 / f64::from(WHOLE_DEBT),
+            full: sum(Counter::Full),
+            untracked: sum(Counter::Untracked),
+            exhausted: sum(Counter::Exhausted),
+            clock_stalls: engine.clock.stalls(),
+        }
+    }
+
+    /// Decides a request of `cost` for the key of this hash, and charges it.
+    #[inline]
+    pub fn check<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Answer {
+        let fingerprint = fingerprint(hash);
+        let window = self.lines.window(hash);
+        let phase = engine.rule.phase(fingerprint);
+        if let Some(slot) = window.find(fingerprint)
+            && let Some(charged) = Self::charge(engine, slot, fingerprint, phase, cost)
+        {
+            return Answer::Decided(charged);
+        }
+        self.check_missing(Request { engine, window, hash, fingerprint, phase, cost })
+    }
+
+    /// Charges the slot if it holds a value of this owner, before and after.
+    #[inline]
+    fn charge<C: Clock>(
+        engine: &Engine<C>,
+        slot: Slot<'_>,
+        named: u64,
+        phase: u64,
+        cost: u64,
+    ) -> Option<Charged> {
+        // ORDERING: Acquire pairs with the Release of the owner's store: what the word shows next is this
+        // owner's or a later one's.
+        let before = slot.fingerprint.load(Ordering::Acquire);
+        if owner(before) != named {
+            return None;
+        }
+        // ORDERING: Acquire, after the exchange: if the word was a stranger's, its fingerprint word was
+        // stored before, and is seen here.
+        engine.charge(slot.word, phase, cost, || slot.fingerprint.load(Ordering::Acquire) == before)
+    }
+
+    /// The key has no value in the slot that was looked at first.
+    #[cold]
+    #[inline(never)]
+    fn check_missing<C: Clock>(&self, request: Request<'_, C>) -> Answer {
+        let Request { engine, window, fingerprint, phase, cost, .. } = request;
+        let fresh = engine.rule.decide(0, engine.rule.time().units(engine.coarse_ns()) + phase, cost);
+        let is_remembered = fresh.next != 0;
+        for _ in 0..ATTEMPTS {
+            let mut seen = [Seen::Other; SLOTS_PER_WINDOW];
+            if !scan(window, fingerprint, &mut seen) {
+                continue;
+            }
+            let value = seen.iter().position(|seen| *seen == Seen::Value);
+            if is_remembered && seen.iter().any(|seen| matches!(seen, Seen::Pending(_))) {
+                if let Some(charged) = self.resolve(request, seen) {
+                    return Answer::Decided(charged);
+                }
+            } else if let Some(number) = value {
+                let charged = Self::charge(engine, window.slot(number), fingerprint, phase, cost);
+                if let Some(charged) = charged {
+                    return Answer::Decided(charged);
+                }
+            } else if !is_remembered {
+                return Answer::Decided(Charged { decided: fresh, ns: engine.coarse_ns() });
+            } else if let Err(room_at_ns) = self.claim(request) {
+                return self.no_room(request, room_at_ns);
+            }
+        }
+        self.counters.add(request.hash, Counter::Exhausted, 1);
+        let ns = engine.precise_ns();
+        self.no_room(request, ns)
+    }
+
+    /// Settles which of the key's slots is the one. Either charges it, or makes the caller look again.
+    fn resolve<C: Clock>(&self, request: Request<'_, C>, seen: [Seen; SLOTS_PER_WINDOW]) -> Option<Charged> {
+        let Request { engine, window, fingerprint, phase, cost, .. } = request;
+        // ORDERING: SeqCst, between the two scans; see the head of this file.
+        fence(Ordering::SeqCst);
+        let mut again = [Seen::Other; SLOTS_PER_WINDOW];
+        if !scan(window, fingerprint, &mut again) || seen != again {
+            return None;
+        }
+        let mut pending = seen.iter().enumerate().filter_map(|(number, seen)| match seen {
+            Seen::Pending(mark) => Some((window.slot(number), *mark)),
+            _ => None,
+        });
+        if let Some(number) = seen.iter().position(|seen| *seen == Seen::Value) {
+            pending.for_each(|(slot, mark)| {
+                free(slot, mark);
+            });
+            return Self::charge(engine, window.slot(number), fingerprint, phase, cost);
+        }
+        let (lowest, mark) = pending.next()?;
+        if !pending.all(|(slot, mark)| free(slot, mark)) {
+            return None;
+        }
+        // ORDERING: Relaxed: whoever evicted this key stored its time before the fingerprint word of the
+        // slot's next owner, which the scans read with Acquire.
+        let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
+        let moment = engine.rule.time().units(ns) + phase;
+        let decided = engine.rule.decide(engine.rule.begin(moment, pending_debt(mark)), moment, cost);
+        // ORDERING: AcqRel, as every exchange of a word here. While the word is this mark nobody has
+        // claimed the slot, so the fingerprint word still names this key.
+        let promoted = lowest.word.compare_exchange(mark, decided.next, Ordering::AcqRel, Ordering::Acquire);
+        promoted.is_ok().then_some(Charged { decided, ns })
+    }
+
+    /// The answer for a new key without a slot.
+    fn no_room<C: Clock>(&self, request: Request<'_, C>, room_at_ns: u64) -> Answer {
+        let ns = request.engine.precise_ns();
+        if self.on_full == OnFull::Admit {
+            self.counters.add(request.hash, Counter::Untracked, 1);
+            return Answer::Decided(Charged { decided: Decided { outcome: Outcome::Pass, next: 0 }, ns });
+        }
+        self.counters.add(request.hash, Counter::Full, 1);
+        Answer::Full { ns, room_at_ns: room_at_ns.max(ns) }
+    }
+}
+
+/// Looks at every slot of the window; false if one could not be read in peace.
+fn scan(window: Window<'_>, named: u64, seen: &mut [Seen; SLOTS_PER_WINDOW]) -> bool {
+    for (number, seen) in seen.iter_mut().enumerate() {
+        *seen = see(window.slot(number), named);
+    }
+    !seen.contains(&Seen::Unsettled)
+}
+
+/// What a slot is to the owner `named`.
+fn see(slot: Slot<'_>, named: u64) -> Seen {
+    for _ in 0..ATTEMPTS {
+        // ORDERING: Acquire, all three: pairs with the Release stores of `publish`, so that a word is
+        // read together with the fingerprint word that it belongs to.
+        let before = slot.fingerprint.load(Ordering::Acquire);
+        if owner(before) != named {
+            return Seen::Other;
+        }
+        let word = slot.word.load(Ordering::Acquire);
+        if slot.fingerprint.load(Ordering::Acquire) != before {
+            continue;
+        }
+        return match word {
+            _ if is_value(word) => Seen::Value,
+            _ if is_pending_for(word, before) => Seen::Pending(word),
+            _ => Seen::Other,
+        };
+    }
+    Seen::Unsettled
+}
+
+/// Frees a pending slot, and leaves no name in it that would lead checks astray. False if somebody else
+/// has promoted or freed it.
+fn free(slot: Slot<'_>, mark: u64) -> bool {
+    // ORDERING: AcqRel, as every exchange of a word here.
+    if slot.word.compare_exchange(mark, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return false;
+    }
+    let named = slot.fingerprint.load(Ordering::Acquire);
+    // ORDERING: Release, both: who reads FREE, and claims, reads this generation.
+    slot.fingerprint.store(next_owner(named, 0), Ordering::Release);
+    slot.word.store(FREE, Ordering::Release);
+    true
+}
