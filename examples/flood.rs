@@ -4,6 +4,8 @@
 //! $ cargo run --release --example flood
 //! ```
 
+#![allow(clippy::cast_possible_truncation, reason = "a few million keys fit")]
+
 use std::time::Instant;
 
 use tidegate::{ConfigError, Limit, Limiter, Rate, Reason};

@@ -129,7 +129,8 @@ pub struct Denied {
     pub(crate) cost: u64,
     pub(crate) reason: Reason,
     pub(crate) refusing: Refusing,
-    /// For [`Reason::Full`]: the limiter's time in nanoseconds at which a slot may become free.
+    /// For [`Reason::Full`]: the limiter's time in nanoseconds at which a slot may become free; `u64::MAX`
+    /// if that is beyond the horizon.
     pub(crate) room_at_ns: u64,
 }
 
@@ -142,6 +143,11 @@ impl Denied {
     /// The window that is waited for: the one with the longest wait, sustain when both are equal. For
     /// [`Reason::Full`] no window refused; this and what follows then describe a key never seen.
     pub fn binding(&self) -> WindowName {
+        if self.reason == Reason::TooLarge {
+            // The window that it can never fit, not the one that happens to be fuller.
+            let [first, second] = self.snapshot.parts();
+            return if self.refusing.first { first.name } else { second.name };
+        }
         self.retry_at().0
     }
 
@@ -170,6 +176,7 @@ impl Denied {
     pub fn retry_after(&self) -> Option<Duration> {
         match self.reason {
             Reason::TooLarge => None,
+            Reason::Full if self.room_at_ns == u64::MAX => None,
             Reason::Full => Some(Duration::from_nanos(self.room_at_ns.saturating_sub(self.snapshot.ns))),
             Reason::Exhausted => self.snapshot.wait(self.retry_at().1),
         }

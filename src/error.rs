@@ -69,6 +69,13 @@ pub enum ConfigError {
         /// The other window's limit: the one given, or a smaller one where that leaves no room at all.
         other: Option<(&'static str, u64)>,
     },
+    /// The time of such windows takes so many bits that no count fits beside it.
+    PeriodsTooWide {
+        /// The burst (or only) period.
+        burst: Duration,
+        /// The sustain period; the same where there is no other.
+        sustain: Duration,
+    },
     /// The system has no memory for a table of so many keys.
     NoMemory {
         /// `max_keys` as given; the table takes 24 bytes for each.
@@ -106,6 +113,10 @@ impl fmt::Display for ConfigError {
             Self::RateTooHigh { per_second, per_second_max } => write!(
                 f,
                 "rate is {per_second} a second; it may be at most {per_second_max} a second, so that the limiter's time lasts 7 years"
+            ),
+            Self::PeriodsTooWide { burst, sustain } => write!(
+                f,
+                "burst period is {burst:?} in a sustain period of {sustain:?}; it must be longer, or a larger share, for one 62-bit word to hold a count beside the time"
             ),
             Self::NoMemory { keys } => {
                 write!(f, "max_keys is {keys}; there is no memory for a table of 24 bytes for each")

@@ -80,7 +80,7 @@ pub enum Alignment {
     /// Periods tile the Unix epoch: a 15 s window ends at :00, :15, :30 and :45, for every key at
     /// once.
     Clock,
-    /// Periods tile the Unix epoch shifted by an amount of the key's own, so that the windows of a
+    /// Periods follow each other without a gap from a start of the key's own, so that the windows of a
     /// thousand keys do not all start again in one instant.
     #[default]
     PerKey,

@@ -171,8 +171,8 @@ impl<C: Clock> Limiter<C> {
         &self.core.engine.clock
     }
 
-    /// How long after its clock's origin the limiter's time lasts: 36 years for ordinary limits, seven
-    /// at least. From then on time stands still: nothing refills and no window ends.
+    /// How long after it was built the limiter's time lasts at least: 36 years for ordinary limits,
+    /// seven always. From then on time stands still: nothing refills and no window ends.
     pub fn horizon(&self) -> Duration {
         self.core.horizon()
     }

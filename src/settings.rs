@@ -56,7 +56,7 @@ impl<C: Clock> Settings<C> {
         };
         let origin = match Rule::wall_periods_ns(&self.limit) {
             Some((period_ns, longest_ns)) => Origin::on_wall(period_ns, longest_ns, &clock),
-            None => Origin::fixed(Rule::longest_period_ns(&self.limit)),
+            None => Origin::fixed(Rule::longest_period_ns(&self.limit), &clock),
         };
         let hashing = self.seed.map_or_else(Hashing::random, Hashing::seeded);
         Ok(Core { engine: Engine { rule, clock, origin }, hashing, limit: self.limit })
@@ -94,7 +94,8 @@ impl<C: Clock> Core<C> {
     }
 
     pub(crate) fn horizon(&self) -> Duration {
-        let start_ns = self.engine.origin.ns(0, &self.engine.clock);
+        // On the wall's periods it starts up to one longest period later still.
+        let start_ns = Rule::longest_period_ns(&self.limit).saturating_mul(2);
         Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(start_ns))
     }
 

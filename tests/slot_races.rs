@@ -2,7 +2,7 @@
 //!
 //! An upper bound always holds. A lower one may meet a machine that gives the threads no time, and is
 //! tried again.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test fails by panicking")]
 
 use std::sync::Barrier;
 use std::thread;

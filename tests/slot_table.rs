@@ -1,5 +1,5 @@
 //! The slot table where room is short: who goes, who stays, and what is counted.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test fails by panicking")]
 
 use std::time::Duration;
 

@@ -47,7 +47,6 @@ pub fn explore_rotated<const N: usize>(
     }
 }
 
-/// Runs `role` for each of `roles` in a thread of its own (the first in this one), in that order of
 /// Runs each of `roles` in a thread of its own, started in that order, and returns the answers by
 /// role. The model's first thread only waits: loom explores little of what that one does itself.
 pub fn in_threads<const N: usize, T: Send + 'static>(
@@ -75,7 +74,7 @@ pub fn in_threads<const N: usize, T: Send + 'static>(
 pub fn engine(limit: Limit) -> (Engine<Manual>, Manual) {
     let clock = Manual::new();
     let rule = Rule::new(&limit).expect("a limit that builds");
-    let origin = Origin::fixed(Rule::longest_period_ns(&limit));
+    let origin = Origin::fixed(Rule::longest_period_ns(&limit), &clock);
     (Engine { rule, clock: clock.clone(), origin }, clock)
 }
 

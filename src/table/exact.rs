@@ -3,7 +3,8 @@
 //! # Protocol
 //!
 //! * **Paths.** *Check*: find the key's entry, charge its word in one exchange. *New key*: take a
-//!   place, note the hash in it, insert an entry whose word is charged already. *Evict*, only when
+//!   place, note the hash in it, insert an entry whose word is [`PENDING`], promote it. *Promote*, by whoever
+//!   finds it: read the time, exchange the mark for a first word that is charged already. *Evict*, only when
 //!   no place is free: let the hand visit places until a word is idle; seal it, remove its entry, put
 //!   the place back. Evicting earlier would throw out keys that pause for a moment and come back.
 //! * **Sealing.** An idle word is exchanged for [`SEALED`] before its entry leaves the map. If a check
@@ -15,26 +16,31 @@
 //!   same place. Exactly one thread's removal succeeds, and that one puts the place back.
 //! * **Two threads on one new key.** The map takes one entry; the other thread puts its place back and
 //!   is charged on the winner's word.
-//! * **Nobody waits.** Whoever stops in between leaves at most a sealed entry, which the next check of
-//!   its key removes, or a reserved place, which comes back with it.
+//! * **A thread that stops** in between leaves at most a sealed entry, which the next check of its key
+//!   removes, a pending one, which the next check promotes, or a reserved place. The table waits for
+//!   nobody. papaya does, rarely, on the road of a newcomer: it locks while it makes a larger or cleaner
+//!   index, and lets others help to copy.
 //! * **Time.** Idleness may be judged by any reading: a late clock keeps a key longer. But a word that is
-//!   gone can no longer say that a window has ended or a token was spent, and a clock may step back (or a
-//!   thread hold an old reading). So each eviction leaves its time in `evicted_ns`, before it seals, and
-//!   **no new key begins before the last eviction**: at most it waits for the clock to come back to it.
+//!   gone can no longer say that a window has ended or a token was spent, and a clock may step back, or a
+//!   thread hold an old reading. So each eviction leaves its time in `evicted_ns` before it seals, and the
+//!   promoter reads that after it has seen the mark: **no key begins before it was last evicted**, nor
+//!   before anyone else was; at most it waits for the clock to come back to it.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use papaya::{Equivalent, HashMap, LocalGuard};
 
-use super::places::{LIVE, Places};
+use super::places::{LIVE, Places, Reserved};
 use super::{Answer, Charged, Engine};
-use crate::sync::{AtomicU64, Ordering, Padded, fence};
+use crate::sync::{AtomicU64, Ordering, Padded};
 use crate::time::Clock;
 use crate::word::TABLE_BIT;
 
 /// The word of an entry that is leaving the map.
 pub const SEALED: u64 = TABLE_BIT;
+/// The word of an entry that has not begun: any check of its key may promote it.
+const PENDING: u64 = TABLE_BIT | 1;
 
 /// Places visited before a new key is turned away.
 #[cfg(not(tidegate_loom))]
@@ -176,57 +182,100 @@ impl<M> ExactTable<M> {
         C: Clock,
     {
         let phase = engine.rule.phase(hash);
+        let ns = engine.coarse_ns();
+        let fresh = engine.rule.decide(0, engine.rule.time().units(ns) + phase, cost);
+        // A cost of 0, or one that can never fit, is not remembered and creates no key.
+        let is_remembered = fresh.next != 0;
         for _ in 0..ATTEMPTS {
-            if let Some(entry) = self.map.get(hash, key, guard) {
-                if let Some(charged) = engine.charge(entry.word, phase, cost, || true) {
-                    return Answer::Decided(charged);
+            let Some(entry) = self.map.get(hash, key, guard) else {
+                if !is_remembered {
+                    return Answer::Decided(Charged { decided: fresh, ns });
                 }
-                // ORDERING: Acquire pairs with the Release of the seal that was just read: the time by which
-                // the word was found idle is in `evicted_ns`.
-                fence(Ordering::Acquire);
-                self.remove(hash, entry.place, guard);
+                match self.reserve(engine, guard) {
+                    Ok(reserved) => self.insert(hash, reserved, key, guard),
+                    Err((ns, room_at_ns)) => return Answer::Full { ns, room_at_ns },
+                }
                 continue;
-            }
-            // ORDERING: Relaxed: the key was found missing by an Acquire, of the map or of the fence above,
-            // that pairs with its eviction.
-            let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
-            let decided = engine.rule.decide(0, engine.rule.time().units(ns) + phase, cost);
-            if decided.next == 0 {
-                return Answer::Decided(Charged { decided, ns }); // nothing to remember
-            }
-            let place = match self.reserve(engine, ns, guard) {
-                Ok(place) => place,
-                Err(room_at_ns) => return Answer::Full { ns, room_at_ns },
             };
-            // Before the key can be found: once it can, its place may be put back by who evicts it.
-            self.places.occupy(place, hash);
-            if self.map.insert(Stored { hash, place, key: key.to_owned() }, decided.next, guard) {
-                return Answer::Decided(Charged { decided, ns });
+            // ORDERING: Acquire pairs with the Release of a seal: the time by which the word was found idle
+            // is in `evicted_ns`.
+            match entry.word.load(Ordering::Acquire) {
+                SEALED => self.remove(hash, entry.place, guard),
+                PENDING if !is_remembered => return Answer::Decided(Charged { decided: fresh, ns }),
+                PENDING => {
+                    if let Some(charged) = self.promote(engine, entry.word, phase, cost) {
+                        return Answer::Decided(charged);
+                    }
+                }
+                _ => {
+                    if let Some(charged) = engine.charge(entry.word, phase, cost, || true) {
+                        return Answer::Decided(charged);
+                    }
+                }
             }
-            self.places.put(place);
         }
         let ns = engine.precise_ns();
         Answer::Full { ns, room_at_ns: ns }
     }
 
-    /// A place for a new key, an idle key's if need be; or when the first of the keys looked at becomes
-    /// idle.
-    fn reserve<K, C>(&self, engine: &Engine<C>, ns: u64, guard: &M::Guard<'_>) -> Result<u32, u64>
+    /// Puts a pending entry for the key into the map, unless it has one by now.
+    fn insert<K, Q>(&self, hash: u64, reserved: Reserved<'_>, key: &Q, guard: &M::Guard<'_>)
+    where
+        M: Map<K>,
+        Q: ToOwned<Owned = K> + ?Sized,
+    {
+        let place = reserved.place();
+        let key = key.to_owned();
+        // Before the key can be found: once it can, its place may be put back by who evicts it.
+        self.places.occupy(place, hash);
+        if self.map.insert(Stored { hash, place, key }, PENDING, guard) {
+            reserved.keep();
+        }
+    }
+
+    /// Gives a pending entry its first word, charged with the request already.
+    fn promote<C: Clock>(
+        &self,
+        engine: &Engine<C>,
+        word: &AtomicU64,
+        phase: u64,
+        cost: u64,
+    ) -> Option<Charged> {
+        // ORDERING: Relaxed: the entry was found by an Acquire of the map's, and its key's last eviction
+        // came before that entry.
+        let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
+        let moment = engine.rule.time().units(ns) + phase;
+        let decided = engine.rule.decide(engine.rule.begin(moment, 0), moment, cost);
+        // ORDERING: AcqRel, as in `charge`.
+        let promoted = word.compare_exchange(PENDING, decided.next, Ordering::AcqRel, Ordering::Acquire);
+        promoted.is_ok().then_some(Charged { decided, ns })
+    }
+
+    /// A place for a new key, an idle key's if need be; or the time, and when the first of the keys looked
+    /// at becomes idle.
+    fn reserve<K, C>(&self, engine: &Engine<C>, guard: &M::Guard<'_>) -> Result<Reserved<'_>, (u64, u64)>
     where
         M: Map<K>,
         C: Clock,
     {
-        let mut room_at_ns = u64::MAX;
-        for _ in 0..VISITS_WHEN_FULL {
-            if let Some(place) = self.places.take() {
-                return Ok(place);
-            }
-            room_at_ns = room_at_ns.min(self.visit(engine, ns, guard).unwrap_or(u64::MAX));
+        if let Some(reserved) = self.places.reserve() {
+            return Ok(reserved);
         }
-        self.places.take().ok_or(room_at_ns.max(ns))
+        let ns = engine.precise_ns();
+        let mut room_at_ns = None;
+        for _ in 0..VISITS_WHEN_FULL {
+            let idle_at_ns = self.visit(engine, ns, guard);
+            room_at_ns = room_at_ns.into_iter().chain(idle_at_ns).min();
+            if let Some(reserved) = self.places.reserve() {
+                return Ok(reserved);
+            }
+        }
+        // Nothing learnt: the places were changing hands. Try again at once.
+        Err((ns, room_at_ns.unwrap_or(ns).max(ns)))
     }
 
-    /// Lets the hand visit one place and evicts its key if that is idle; else says when it will be.
+    /// Lets the hand visit one place and evicts its key if that is idle; else says when it will be
+    /// (`u64::MAX`: beyond the horizon).
     fn visit<K, C>(&self, engine: &Engine<C>, ns: u64, guard: &M::Guard<'_>) -> Option<u64>
     where
         M: Map<K>,
@@ -238,16 +287,21 @@ impl<M> ExactTable<M> {
         // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word, whose own order
         // decides which came first.
         let word = entry.word.load(Ordering::Relaxed);
-        if word == SEALED {
-            self.remove(hash, place, guard);
-            return None;
-        }
-        if !rule.is_idle(word, rule.time().units(ns) + phase) {
-            return rule.time().first_ns_at(rule.idle_from(word).saturating_sub(phase));
+        match word {
+            SEALED => {
+                self.remove(hash, place, guard);
+                return None;
+            }
+            PENDING => return None,
+            _ if rule.is_idle(word, rule.time().units(ns) + phase) => {}
+            _ => {
+                let idle_at_ns = rule.time().first_ns_at(rule.idle_from(word).saturating_sub(phase));
+                return Some(idle_at_ns.unwrap_or(u64::MAX));
+            }
         }
         // ORDERING: Relaxed, published by the seal.
         self.evicted_ns.0.fetch_max(ns, Ordering::Relaxed);
-        // ORDERING: Release pairs with the fence of a check that finds the seal, and with the map's own
+        // ORDERING: Release pairs with a check that finds the seal, and with the map's own
         // Acquire for one that finds the key missing.
         if entry.word.compare_exchange(word, SEALED, Ordering::Release, Ordering::Relaxed).is_ok() {
             self.remove(hash, place, guard);
@@ -348,7 +402,8 @@ impl<K> Equivalent<Stored<K>> for ByPlace {
 }
 
 impl<K: Eq> PapayaMap<K> {
-    /// An empty map with room for `max_keys`, so that it does not grow while it serves.
+    /// An empty map with room for `max_keys`. Where keys come and go it makes another index of that size
+    /// from time to time, to be rid of the marks that removed keys leave.
     pub fn new(max_keys: usize) -> Self {
         Self(HashMap::with_capacity_and_hasher(max_keys, KeptHash))
     }

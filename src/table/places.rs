@@ -95,6 +95,11 @@ impl Places {
         None
     }
 
+    /// A free place that comes back by itself unless it is [kept](Reserved::keep).
+    pub(super) fn reserve(&self) -> Option<Reserved<'_>> {
+        self.take().map(|place| Reserved { places: self, place })
+    }
+
     /// Gives a place back. Only its owner may.
     pub fn put(&self, place: u32) {
         let mut head = self.free.0.load(Ordering::Relaxed);
@@ -124,6 +129,32 @@ impl Places {
         let place = u32::try_from(turn % used).ok()?;
         let hash = self.slot(place).load(Ordering::Relaxed);
         (hash & LIVE != 0).then_some((place, hash))
+    }
+}
+
+/// A place on its way to a key: it goes back if the key does not come to stand in it, be it that another
+/// thread was faster or that cloning the key panicked.
+#[derive(Debug)]
+pub(super) struct Reserved<'a> {
+    places: &'a Places,
+    place: u32,
+}
+
+impl Reserved<'_> {
+    /// Its number.
+    pub(super) fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// The key stands in it.
+    pub(super) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.places.put(self.place);
     }
 }
 

@@ -10,7 +10,8 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// Where a limiter takes its time from.
 ///
-/// Both readings are nanoseconds since one origin of the clock's own. `coarse` may lag behind
+/// Both readings are nanoseconds since one origin of the clock's own, whichever: a limiter's time starts
+/// when it is built. `coarse` may lag behind
 /// `precise` and must never lead it: a limiter admits on the coarse reading and refuses only after a
 /// precise one. A reading may step back; a limiter then admits nothing more for it and refuses for at
 /// most the length of the step.
@@ -87,7 +88,8 @@ impl Ticking {
     /// The process's shared clock, started on first use.
     ///
     /// The first call in a process may block for up to 200 ms, while the counter is calibrated. If
-    /// the thread cannot be started, the clock works all the same and reads the counter every time.
+    /// the thread cannot be started, the clock works all the same and reads the counter every time; in a
+    /// forked child, from the first refusal on, until a limiter is built there.
     pub fn new() -> Self {
         static PROCESS: OnceLock<Process> = OnceLock::new();
         let process = PROCESS.get_or_init(|| Process {
@@ -109,13 +111,16 @@ impl Process {
             return;
         }
         // If it cannot be started, the shared time stays in the state in which nobody takes it.
-        let _ = thread::Builder::new().name("tidegate-clock".into()).spawn(move || {
+        let spawned = thread::Builder::new().name("tidegate-clock".into()).spawn(move || {
             let mut refresher = Refresher::default();
             loop {
                 let sleep_ns = self.time.visit(&mut refresher, || self.counter.read());
                 thread::sleep(Duration::from_nanos(sleep_ns));
             }
         });
+        if spawned.is_err() {
+            self.started_in.store(0, Ordering::Relaxed); // the next limiter tries again
+        }
     }
 }
 

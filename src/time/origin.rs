@@ -1,104 +1,129 @@
 //! Where a limiter's own nanoseconds start, and how they keep up with the wall clock.
 //!
-//! A limiter's time is the clock's reading plus an offset of at least the longest period, so that
-//! the word 0 is idle at every moment. For most limits the offset never changes. Windows that tile
-//! the Unix epoch need one that makes whole periods of the limiter whole periods of the wall clock,
-//! and a counter runs tens of parts per million off it: 2 s a day. So **at the end of each window**
-//! the offset is compared with the wall:
+//! A limiter's time is the clock's reading plus an offset, chosen when the limiter is built so that
+//! its time then stands one longest period above 0: the word 0 is idle at every moment from there. For
+//! most limits the offset never changes. Windows that tile the Unix epoch need one that makes whole
+//! periods of the limiter whole periods of the wall clock, and a counter runs tens of parts per million
+//! off it: 2 s a day. So **at the end of each window** the wall is read again, and the offset follows
+//! what it has gained or lost against the counter since, less whole longest periods, which change
+//! no window's edge:
 //!
-//! * the wall is ahead: the offset moves forward;
-//! * the wall is behind by no more than 1/64 of the window: the window goes on until the wall has
-//!   reached its end too, and the offset moves back by what the counter was fast. No time that any
-//!   check has seen is undone, because the time stood still at the window's end meanwhile;
-//! * the wall is further behind (somebody set it back): it is not followed. Time only goes forward.
+//! * a wall that gained takes the limiter's time forward: windows end as much earlier;
+//! * a wall that lost takes it back. Words know what that means: whoever stepped into the next window
+//!   stays there, and nobody is admitted more for it.
+//!
+//! No step is longer than the longest period, wherever the wall was set to.
 
 use super::clock::Clock;
 use super::timebase::saturating_ns;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A wall that is behind by more than this share of a window was set back, and is not followed.
-const FOLLOWED_SHARE: u64 = 64;
+/// Readings of counter and wall further apart than this were held up in between, and are taken again.
+const PAIR_NS_MAX: u64 = 20_000;
+/// How often.
+const PAIRS: usize = 8;
 
 /// Turns readings of a clock into the limiter's nanoseconds.
 #[derive(Debug)]
 pub struct Origin {
+    /// Added to a reading; signed, in two's complement.
     offset_ns: AtomicU64,
     wall: Option<Wall>,
 }
 
 #[derive(Debug)]
 struct Wall {
-    /// Unix time at which the limiter's time is 0.
-    zero_unix_ns: u64,
     period_ns: u64,
-    /// End of the window in which wall and limiter were last compared, in the limiter's time.
+    longest_ns: u64,
+    /// Unix time minus the counter's reading when they were last compared, wrapping.
+    ahead_ns: AtomicU64,
+    /// End of the window in which they were, in the limiter's time.
     window_end_ns: AtomicU64,
 }
 
 impl Origin {
-    /// A time that starts `start_ns` above the clock's origin.
-    pub fn fixed(start_ns: u64) -> Self {
-        Self { offset_ns: AtomicU64::new(start_ns), wall: None }
+    /// A time that stands at `start_ns` now.
+    pub fn fixed<C: Clock>(start_ns: u64, clock: &C) -> Self {
+        Self { offset_ns: AtomicU64::new(start_ns.wrapping_sub(clock.precise())), wall: None }
     }
 
     /// A time whose whole periods, of `period_ns` and of its multiple `longest_ns`, are whole
-    /// periods of the wall clock, at least `longest_ns` above 0.
+    /// periods of the wall clock; it stands one to two `longest_ns` above 0 now.
     pub fn on_wall<C: Clock>(period_ns: u64, longest_ns: u64, clock: &C) -> Self {
-        let (reading, unix_ns) = (clock.precise(), saturating_ns(clock.unix()));
-        // 0 is a whole longest period of the wall, and the origin lies one to two of them later.
-        let origin_unix_ns = unix_ns.saturating_sub(reading);
-        let into_period_ns = origin_unix_ns % longest_ns;
-        let now_ns = longest_ns + into_period_ns + reading;
+        let (reading, unix_ns) = pair(clock);
+        let now_ns = longest_ns + unix_ns % longest_ns;
         Self {
-            offset_ns: AtomicU64::new(longest_ns + into_period_ns),
+            offset_ns: AtomicU64::new(now_ns.wrapping_sub(reading)),
             wall: Some(Wall {
-                zero_unix_ns: unix_ns.wrapping_sub(now_ns),
                 period_ns,
-                window_end_ns: AtomicU64::new(
-                    (now_ns / period_ns).saturating_add(1).saturating_mul(period_ns),
-                ),
+                longest_ns,
+                ahead_ns: AtomicU64::new(unix_ns.wrapping_sub(reading)),
+                window_end_ns: AtomicU64::new(end_of_window(now_ns, period_ns)),
             }),
         }
     }
 
-    /// The limiter's time for a reading of `clock`, in nanoseconds.
+    /// The limiter's time for a reading of `clock`, in nanoseconds. A reading that has run over the end
+    /// of 64 bits reads as the end, one from before the limiter was built at worst as 0.
     #[inline]
     pub fn ns<C: Clock>(&self, reading: u64, clock: &C) -> u64 {
-        // ORDERING: Relaxed, here and below. The offset and the window's end are two words that may
-        // be seen apart: an old end only leads to another comparison, an old offset is off by what
-        // the wall was ahead or behind, which the comparison would have found.
-        let ns = reading.saturating_add(self.offset_ns.load(Ordering::Relaxed));
+        let ns = self.shifted(reading);
         match &self.wall {
+            // ORDERING: Relaxed, here and below. Offset, wall and window's end are words that may be seen
+            // apart: an old end only leads to another comparison, an old offset is off by what the
+            // comparison is about to correct.
             Some(wall) if ns >= wall.window_end_ns.load(Ordering::Relaxed) => self.compare(wall, clock),
             _ => ns,
         }
+    }
+
+    #[inline]
+    fn shifted(&self, reading: u64) -> u64 {
+        reading.saturating_add_signed(self.offset_ns.load(Ordering::Relaxed).cast_signed())
     }
 
     /// Follows the wall at the end of a window.
     #[cold]
     #[inline(never)]
     fn compare<C: Clock>(&self, wall: &Wall, clock: &C) -> u64 {
-        let end_ns = wall.window_end_ns.load(Ordering::Relaxed);
-        let offset_ns = self.offset_ns.load(Ordering::Relaxed);
-        let reading = clock.precise();
-        let by_counter_ns = reading.saturating_add(offset_ns);
-        // Wrapping: a wall before the limiter's 0 reads as far in the future, see below.
-        let by_wall_ns = saturating_ns(clock.unix()).wrapping_sub(wall.zero_unix_ns);
-        let behind_ns = by_counter_ns.wrapping_sub(by_wall_ns) as i64;
-        let now_ns = match behind_ns {
-            ..=0 => by_wall_ns,
-            _ if behind_ns as u64 > wall.period_ns / FOLLOWED_SHARE => by_counter_ns,
-            _ if by_wall_ns < end_ns => return end_ns - 1,
-            _ => by_wall_ns,
-        };
-        let next_offset_ns = now_ns.wrapping_sub(reading);
-        // If somebody else has moved the offset since, theirs stands: it is as fresh as ours.
-        let _ =
-            self.offset_ns.compare_exchange(offset_ns, next_offset_ns, Ordering::Relaxed, Ordering::Relaxed);
-        let next_end_ns = (now_ns / wall.period_ns).saturating_add(1).saturating_mul(wall.period_ns);
-        wall.window_end_ns.fetch_max(next_end_ns, Ordering::Relaxed);
+        let (reading, unix_ns) = pair(clock);
+        let ahead_ns = unix_ns.wrapping_sub(reading);
+        let last_ns = wall.ahead_ns.load(Ordering::Relaxed);
+        // Of several threads one follows each change.
+        let is_ours = wall.ahead_ns.compare_exchange(last_ns, ahead_ns, Ordering::Relaxed, Ordering::Relaxed);
+        if is_ours.is_ok() {
+            let gained_ns = ahead_ns.wrapping_sub(last_ns).cast_signed();
+            let step_ns = gained_ns.unsigned_abs() % wall.longest_ns;
+            let step_ns = if gained_ns < 0 { step_ns.wrapping_neg() } else { step_ns };
+            self.offset_ns.fetch_add(step_ns, Ordering::Relaxed);
+        }
+        let now_ns = self.shifted(reading);
+        wall.window_end_ns.store(end_of_window(now_ns, wall.period_ns), Ordering::Relaxed);
         now_ns
     }
+}
+
+/// The end of the window of `period_ns` that `now_ns` is in.
+fn end_of_window(now_ns: u64, period_ns: u64) -> u64 {
+    (now_ns / period_ns).saturating_add(1).saturating_mul(period_ns)
+}
+
+/// Counter and wall, read as nearly at once as the machine allows.
+fn pair<C: Clock>(clock: &C) -> (u64, u64) {
+    let mut best = (0, 0);
+    let mut best_ns = u64::MAX;
+    for _ in 0..PAIRS {
+        let before = clock.precise();
+        let unix_ns = saturating_ns(clock.unix());
+        let apart_ns = clock.precise().saturating_sub(before);
+        if apart_ns < best_ns {
+            (best, best_ns) = ((before + apart_ns / 2, unix_ns), apart_ns);
+        }
+        if best_ns <= PAIR_NS_MAX {
+            break;
+        }
+    }
+    best
 }
 
 #[cfg(all(test, not(tidegate_loom)))]
@@ -142,37 +167,69 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_counter_waits_for_the_wall_at_the_end_of_a_window() {
+    fn a_fast_counter_ends_a_window_when_the_wall_does() {
         let (clock, origin) = at_unix(3_000);
         clock.advance(Duration::from_millis(15_000));
         clock.set_unix(Duration::from_millis(3_014_900));
-        assert_eq!(now(&clock, &origin), 315 * SECOND - 1);
+        assert_eq!(now(&clock, &origin), 314_900_000_000);
         clock.advance(Duration::from_millis(99));
-        assert_eq!(now(&clock, &origin), 315 * SECOND - 1);
+        assert_eq!(now(&clock, &origin), 314_999_000_000);
         clock.advance(Duration::from_millis(1));
         assert_eq!(now(&clock, &origin), 315 * SECOND);
-        clock.advance(Duration::from_millis(1));
-        assert_eq!(now(&clock, &origin), 315 * SECOND + 1_000_000);
     }
 
     #[test]
-    fn a_wall_set_back_is_not_followed() {
+    fn a_fast_counter_is_followed_after_a_long_silence_too() {
         let (clock, origin) = at_unix(3_000);
-        clock.advance(Duration::from_secs(16));
-        for unix in [0, 1_000, 3_000] {
-            clock.set_unix(Duration::from_secs(unix));
+        clock.advance(Duration::from_secs(100_000));
+        clock.set_unix(Duration::from_millis(102_997_400));
+        assert_eq!(now(&clock, &origin) % (300 * SECOND), 97_400_000_000);
+    }
+
+    #[test]
+    fn a_wall_that_is_set_right_by_decades_moves_time_by_less_than_a_period() {
+        let (clock, origin) = at_unix(7);
+        clock.advance(Duration::from_secs(15));
+        clock.set_unix(Duration::from_secs(1_796_000_000));
+        let ns = now(&clock, &origin);
+        assert_eq!(ns % (300 * SECOND), 1_796_000_000 % 300 * SECOND);
+        assert!(ns < 700 * SECOND);
+    }
+
+    #[test]
+    fn any_clock_at_build_is_the_start() {
+        // Beyond 2^63 ns a clock is past its horizon from the start, and the limiter closed.
+        for reading in [0, 5, 1_796_000_000, 9_000_000_000] {
+            let clock = Manual::new();
+            clock.set(Duration::from_secs(reading));
+            let fixed = Origin::fixed(300 * SECOND, &clock);
+            assert_eq!(now(&clock, &fixed), 300 * SECOND);
+            let on_wall = Origin::on_wall(15 * SECOND, 300 * SECOND, &clock);
+            assert!((300 * SECOND..600 * SECOND).contains(&now(&clock, &on_wall)));
+            clock.set(Duration::from_nanos(u64::MAX));
+            assert!(now(&clock, &fixed) >= 300 * SECOND);
+        }
+    }
+
+    #[test]
+    fn a_wall_set_back_takes_time_back_by_less_than_a_period() {
+        let (clock, origin) = at_unix(3_000);
+        for (unix, step) in [(2_915, 100), (2_330, 0)] {
+            let before = now(&clock, &origin);
             clock.advance(Duration::from_secs(15));
-            assert_eq!(now(&clock, &origin), 300 * SECOND + clock.coarse());
+            clock.set_unix(Duration::from_secs(unix));
+            assert_eq!(now(&clock, &origin), before + 15 * SECOND - step * SECOND);
+            clock.set_unix(Duration::from_secs(2_930));
         }
     }
 
     #[test]
     fn a_wall_set_forward_is_followed_at_the_end_of_a_window() {
         let (clock, origin) = at_unix(3_000);
-        clock.set_unix(Duration::from_secs(6_600));
+        clock.set_unix(Duration::from_secs(6_610));
         assert_eq!(now(&clock, &origin), 300 * SECOND);
         clock.advance(Duration::from_secs(15));
-        assert_eq!(now(&clock, &origin), 300 * SECOND + 3_615 * SECOND);
+        assert_eq!(now(&clock, &origin), 325 * SECOND, "3 610 s, less whole periods");
     }
 
     #[test]

@@ -132,6 +132,10 @@ impl SharedTime {
             if !self.advance(seen, now, next_state) {
                 continue;
             }
+            if state == RUNNING {
+                // Between the reading and the step, checks went on by the old time.
+                self.lag_max_ns.fetch_max(read().saturating_sub(shared), Ordering::Relaxed);
+            }
             refresher.visits += 1;
             refresher.sleep_ns = match next_state {
                 ASLEEP => (refresher.sleep_ns * 2).clamp(2 * TICK_NS, SLEEP_NS_MAX),

@@ -229,6 +229,17 @@ fn the_grid_of_openings_is_fine() {
     assert!(windowed.layout().grid_bits() >= 10, "{}", windowed.layout().grid_bits());
 }
 
+/// Windows whose time leaves no room for any count are told so, not that their limit may be 0.
+#[test]
+fn periods_that_leave_no_count_are_the_error() {
+    let limit = Limit::burst_sustain(
+        Window::new(3, Duration::from_nanos(1)),
+        Window::new(5, Duration::from_secs(4_000_000)),
+    );
+    let built = Rule::new(&limit.align(Alignment::FirstRequest));
+    assert!(matches!(built, Err(ConfigError::PeriodsTooWide { .. })), "{built:?}");
+}
+
 /// What the error says would fit does fit, and one more does not.
 #[test]
 fn the_largest_limit_that_an_error_allows_builds() {

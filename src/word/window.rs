@@ -111,6 +111,12 @@ impl Pair {
         let limit = self.burst.limit();
         let sustain = self.sustain.map_or(0, |window| window.limit());
         match misfit {
+            Misfit::Window { limit_max: 0 }
+            | Misfit::Burst { limit_max: 0 }
+            | Misfit::Sustain { limit_max: 0, .. } => {
+                let longest = self.sustain.unwrap_or(self.burst);
+                ConfigError::PeriodsTooWide { burst: self.burst.period(), sustain: longest.period() }
+            }
             Misfit::Window { limit_max } => {
                 ConfigError::TooWide { field: "window limit", limit, limit_max, other: None }
             }
