@@ -2,6 +2,7 @@
 #![cfg(tidegate_loom)]
 
 pub mod map;
+pub mod slots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,16 @@ fn explore(name: &str, more: usize, executions_least: u64, model: impl Fn() + Se
     assert!(executions >= executions_least, "{name}: {executions} executions explore nothing");
 }
 
+/// Runs `model` once: its threads all do the same, so that no rotation would differ.
+pub fn explore_alike<const N: usize>(
+    name: &str,
+    executions_least: u64,
+    model: impl Fn([usize; N]) + Send + Sync + 'static,
+) {
+    let roles = std::array::from_fn(|thread| thread);
+    explore(name, usize::from(N == 2), executions_least, move || model(roles));
+}
+
 /// Runs `model` once for every rotation of the roles of its threads, since loom prefers the one that
 /// it started first. Two threads are few enough for one preemption more than three.
 pub fn explore_rotated<const N: usize>(
@@ -47,7 +58,6 @@ pub fn explore_rotated<const N: usize>(
     }
 }
 
-/// Runs `role` for each of `roles` in a thread of its own (the first in this one), in that order of
 /// Runs each of `roles` in a thread of its own, started in that order, and returns the answers by
 /// role. The model's first thread only waits: loom explores little of what that one does itself.
 pub fn in_threads<const N: usize, T: Send + 'static>(

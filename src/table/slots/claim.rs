@@ -84,12 +84,7 @@ impl SlotTable {
         let last = slot.fingerprint.load(Ordering::Acquire);
         self.count(request, last, candidate, ns, forced);
         let debt = if self.on_full == OnFull::Inherit { forced.unwrap_or(0) } else { 0 };
-        let next = next_owner(last, request.fingerprint);
-        // ORDERING: Release, both: who reads the mark reads the fingerprint word with its generation.
-        slot.fingerprint.store(next, Ordering::Release);
-        slot.word.store(pending(next, debt), Ordering::Release);
-        // ORDERING: SeqCst, between publication and the scans; see the head of `slots`.
-        fence(Ordering::SeqCst);
+        publish(slot, last, request.fingerprint, debt);
         true
     }
 
@@ -118,6 +113,16 @@ impl SlotTable {
             self.counters.add(request.hash, Counter::Forgiven, u64::from(debt));
         }
     }
+}
+
+/// Makes a claimed slot `fingerprint`'s, pending. `last` is the fingerprint word, read after the claim.
+pub(super) fn publish(slot: Slot<'_>, last: u64, fingerprint: u64, debt: u32) {
+    let next = next_owner(last, fingerprint);
+    // ORDERING: Release, both: who reads the mark reads the fingerprint word with its generation.
+    slot.fingerprint.store(next, Ordering::Release);
+    slot.word.store(pending(next, debt), Ordering::Release);
+    // ORDERING: SeqCst, between publication and the scans; see the head of `slots`.
+    fence(Ordering::SeqCst);
 }
 
 /// Looks through the window for room.

@@ -45,6 +45,8 @@
 mod claim;
 mod line;
 mod stats;
+#[cfg(tidegate_loom)]
+mod stops;
 
 pub use line::Lines;
 use line::{
