@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::internals::{Answer, Charged, Engine, Origin, Outcome, Rule, SlotTable, TABLE_BIT};
+use tidegate::internals::{Answer, Charged, Engine, Origin, Outcome, Rule, SlotTable, TABLE_BIT, WHOLE_DEBT};
 use tidegate::{Clock, Limit, OnFull, Rate};
 
 /// A clock that stands still. Every thread has one of its own, so readings may differ.
@@ -132,6 +132,11 @@ impl Scene {
             "more than half forgiven: {stats:?}"
         );
         tokens.round() as u64
+    }
+
+    /// Tokens that whoever claims a free slot will owe.
+    pub fn passed_on(&self) -> u64 {
+        u64::from(self.table.passed_on(0)) * self.burst() / u64::from(WHOLE_DEBT)
     }
 
     /// Checks that lost every race.

@@ -112,7 +112,10 @@ fn nobody_waits_for_a_stopped_claimer() {
         let it = scene.clone();
         let asked = in_threads(roles, move |_| it.ask(KEY, NOW, 2));
         scene.contract(&asked);
-        assert_eq!(scene.owes(KEY, NOW), 4, "each is admitted: {scene:?}");
+        // Where one slot is all there is, who comes while it is claimed finds no room, and does not wait.
+        let admitted: u64 = asked.iter().map(|it| it.admitted).sum();
+        assert!(admitted >= 2, "{admitted} admitted: {scene:?}");
+        assert_eq!((scene.owes(KEY, NOW), scene.forgiven()), (admitted, 0), "{scene:?}");
     });
 }
 

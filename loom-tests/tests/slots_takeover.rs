@@ -110,8 +110,9 @@ fn nothing_is_forgiven_where_debts_are_inherited() {
         let it = scene.clone();
         let asked = in_threads(roles, move |_| it.ask(NEW, 10_000, 1));
         assert_eq!(scene.forgiven(), 0);
-        // Whoever owes what was owed before, somebody does.
-        let owed: u64 = [OLD, NEW, OTHER].iter().map(|&key| scene.owes(key, 10_000)).sum();
+        // Somebody owes what was owed before, or whoever takes the free slot will.
+        let owed =
+            [OLD, NEW, OTHER].iter().map(|&key| scene.owes(key, 10_000)).sum::<u64>() + scene.passed_on();
         let admitted: u64 = asked.iter().map(|it| it.admitted).sum();
         assert!(owed >= 3 + admitted, "3 and {admitted} due, {owed} owed: {scene:?}");
     });

@@ -1,7 +1,7 @@
 //! Threads that stop between two steps of a claim, for the models: each step is the real one.
 
 use super::claim::publish;
-use super::line::{CLAIMED, fingerprint, is_value, owner};
+use super::line::{CLAIMED, carried_debt, fingerprint, is_free, is_value, owner};
 use super::{Request, SlotTable};
 use crate::sync::Ordering;
 use crate::table::Engine;
@@ -36,5 +36,13 @@ impl SlotTable {
         let slots = (0..super::SLOTS_PER_WINDOW).map(|number| window.slot(number));
         let own = slots.filter(|slot| owner(slot.fingerprint.load(Ordering::Acquire)) == fingerprint(hash));
         own.map(|slot| slot.word.load(Ordering::Acquire)).filter(|&word| is_value(word)).collect()
+    }
+
+    /// The debts that free slots pass on, in parts of `WHOLE_DEBT`.
+    pub fn passed_on(&self, hash: u64) -> u32 {
+        let window = self.lines.window(hash);
+        let words =
+            (0..super::SLOTS_PER_WINDOW).map(|number| window.slot(number).word.load(Ordering::Acquire));
+        words.filter(|&word| is_free(word)).map(carried_debt).sum()
     }
 }
