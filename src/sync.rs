@@ -11,6 +11,9 @@ pub(crate) use loom::sync::atomic::fence;
 #[cfg(tidegate_loom)]
 pub use loom::sync::atomic::{AtomicU64, Ordering};
 
+/// A statistic that no decision hangs on: not loom's twin, so that models do not explore who counts first.
+pub(crate) use std::sync::atomic::AtomicU64 as Tally;
+
 /// A value alone on its pair of cache lines: x86 fetches lines in pairs, so neighbours closer than
 /// 128 bytes would still slow each other down.
 #[derive(Debug, Default)]

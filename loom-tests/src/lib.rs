@@ -2,6 +2,7 @@
 #![cfg(tidegate_loom)]
 
 pub mod map;
+pub mod slots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +30,16 @@ fn explore(name: &str, more: usize, executions_least: u64, model: impl Fn() + Se
     let executions = executions.load(Ordering::Relaxed);
     println!("{name}: {executions} executions in {:.1?}", start.elapsed());
     assert!(executions >= executions_least, "{name}: {executions} executions explore nothing");
+}
+
+/// Runs `model` once: its threads all do the same, so that no rotation would differ.
+pub fn explore_alike<const N: usize>(
+    name: &str,
+    executions_least: u64,
+    model: impl Fn([usize; N]) + Send + Sync + 'static,
+) {
+    let roles = std::array::from_fn(|thread| thread);
+    explore(name, usize::from(N == 2), executions_least, move || model(roles));
 }
 
 /// Runs `model` once for every rotation of the roles of its threads, since loom prefers the one that

@@ -1,6 +1,8 @@
 //! Claiming a slot for a new key.
 
-use super::line::{CLAIMED, FREE, SLOTS_PER_WINDOW, Slot, is_value, next_owner, owner, pending};
+use super::line::{
+    CLAIMED, SLOTS_PER_WINDOW, Slot, carried_debt, is_free, is_value, next_owner, owner, pending,
+};
 use super::stats::Counter;
 use super::{ATTEMPTS, OnFull, Request, SlotTable};
 use crate::sync::{Ordering, fence};
@@ -18,6 +20,8 @@ struct Candidate<'a> {
 
 /// What the window has to offer a new key.
 struct Offer<'a> {
+    /// The key itself has a slot meanwhile.
+    own: bool,
     /// A slot that is nobody's.
     empty: Option<Candidate<'a>>,
     /// The slot that has been idle longest, and since when, in unshifted units.
@@ -29,14 +33,17 @@ struct Offer<'a> {
 }
 
 impl SlotTable {
-    /// Publishes a pending slot for the request's key; or says when one of the window's keys becomes
-    /// idle, in the limiter's nanoseconds.
+    /// Publishes a pending slot for the request's key, unless another thread has; or says when one of the
+    /// window's keys becomes idle, in the limiter's nanoseconds.
     pub(super) fn claim<C: Clock>(&self, request: Request<'_, C>) -> Result<(), u64> {
         let engine = request.engine;
         let mut ns = engine.coarse_ns();
         let mut is_precise = false;
         for _ in 0..ATTEMPTS {
             let offer = offer(request, ns);
+            if offer.own {
+                return Ok(());
+            }
             if let Some(candidate) = offer.empty.or(offer.idle.map(|(candidate, _)| candidate)) {
                 if self.take(request, candidate, ns, None) {
                     return Ok(());
@@ -69,8 +76,8 @@ impl SlotTable {
         ns: u64,
         forced: Option<u32>,
     ) -> bool {
-        let Candidate { slot, named, word } = candidate;
-        if is_value(word) && owner(named) != 0 {
+        let Candidate { slot, word, .. } = candidate;
+        if is_value(word) && word != 0 {
             // ORDERING: Relaxed, published by the exchange below. The load keeps a flood from writing the
             // same time over and over.
             if self.evicted_ns.0.load(Ordering::Relaxed) < ns {
@@ -82,56 +89,63 @@ impl SlotTable {
             return false;
         }
         let last = slot.fingerprint.load(Ordering::Acquire);
-        self.count(request, last, candidate, ns, forced);
-        let debt = if self.on_full == OnFull::Inherit { forced.unwrap_or(0) } else { 0 };
-        let next = next_owner(last, request.fingerprint);
-        // ORDERING: Release, both: who reads the mark reads the fingerprint word with its generation.
-        slot.fingerprint.store(next, Ordering::Release);
-        slot.word.store(pending(next, debt), Ordering::Release);
-        // ORDERING: SeqCst, between publication and the scans; see the head of `slots`.
-        fence(Ordering::SeqCst);
+        self.counters.add(request.hash, Counter::Claims, 1);
+        let evicted = Self::evicted(request, last, candidate, ns, forced);
+        let inherits = self.on_full == OnFull::Inherit;
+        if let Some(debt) = evicted {
+            self.counters.add(request.hash, Counter::Forced, 1);
+            self.counters.add(request.hash, Counter::Forgiven, if inherits { 0 } else { u64::from(debt) });
+        }
+        let left = if is_free(word) { carried_debt(word) } else { evicted.unwrap_or(0) };
+        publish(slot, last, request.fingerprint, if inherits { left } else { 0 });
         true
     }
 
-    /// Counts what a claim has cost the slot's last owner.
-    fn count<C: Clock>(
-        &self,
+    /// What the slot's last owner owed, if it was evicted for want of an idle one.
+    fn evicted<C: Clock>(
         request: Request<'_, C>,
         last: u64,
         judged: Candidate<'_>,
         ns: u64,
         forced: Option<u32>,
-    ) {
-        let rule = &request.engine.rule;
-        self.counters.add(request.hash, Counter::Claims, 1);
-        let forgiven = match forced {
-            Some(_) if self.on_full == OnFull::Inherit => Some(0),
-            Some(debt) => Some(debt),
-            // The number was judged with the phase of an owner who has left meanwhile.
-            None if is_value(judged.word) && owner(last) != owner(judged.named) => {
-                Some(rule.debt(judged.word, rule.time().units(ns) + rule.phase(owner(last))))
-            }
-            None => None,
-        };
-        if let Some(debt) = forgiven {
-            self.counters.add(request.hash, Counter::Forced, 1);
-            self.counters.add(request.hash, Counter::Forgiven, u64::from(debt));
+    ) -> Option<u32> {
+        if !is_value(judged.word) || owner(last) == owner(judged.named) {
+            return forced;
         }
+        // The number was judged with the phase of an owner who has left meanwhile.
+        let rule = &request.engine.rule;
+        let debt = rule.debt(judged.word, rule.time().units(ns) + rule.phase(owner(last)));
+        (debt > 0 || forced.is_some()).then_some(debt)
     }
+}
+
+/// Makes a claimed slot `fingerprint`'s, pending. `last` is the fingerprint word, read after the claim.
+pub(super) fn publish(slot: Slot<'_>, last: u64, fingerprint: u64, debt: u32) {
+    let next = next_owner(last, fingerprint);
+    // ORDERING: Release, both: who reads the mark reads the fingerprint word with its generation.
+    slot.fingerprint.store(next, Ordering::Release);
+    slot.word.store(pending(next, debt), Ordering::Release);
+    // ORDERING: SeqCst, between publication and the scans; see the head of `slots`.
+    fence(Ordering::SeqCst);
 }
 
 /// Looks through the window for room.
 fn offer<'a, C: Clock>(request: Request<'a, C>, ns: u64) -> Offer<'a> {
     let rule = &request.engine.rule;
     let now = rule.time().units(ns);
-    let mut offer = Offer { empty: None, idle: None, least: None, room_at: u64::MAX };
+    let mut offer = Offer { own: false, empty: None, idle: None, least: None, room_at: u64::MAX };
     for number in 0..SLOTS_PER_WINDOW {
         let slot = request.window.slot(number);
-        // ORDERING: Acquire, both: the word is this owner's or a later one's.
-        let named = slot.fingerprint.load(Ordering::Acquire);
+        // ORDERING: Acquire, both, and in this order: the word's owner or a later one is named. The other way
+        // round a key would not know its own value, and evict itself.
         let word = slot.word.load(Ordering::Acquire);
+        let named = slot.fingerprint.load(Ordering::Acquire);
         let candidate = Candidate { slot, named, word };
-        if word == FREE || (word == 0 && owner(named) == 0) {
+        if owner(named) == request.fingerprint && word != CLAIMED {
+            offer.own = true;
+            return offer;
+        }
+        if is_free(word) || (word == 0 && owner(named) == 0) {
             offer.empty = Some(candidate);
             return offer;
         }

@@ -4,7 +4,7 @@
 //! ```text
 //! fingerprint word   63 … 16 fingerprint (0: nobody yet)          15 … 0 generation
 //! word               63 = 0: a value, see `word/`
-//!                    63 = 1, 62..61 = 00: FREE
+//!                    63 = 1, 62..61 = 00: FREE       60 … 16 debt
 //!                    63 = 1, 62..61 = 10: CLAIMED
 //!                    63 = 1, 62..61 = 01: pending    60 … 16 debt    15 … 0 generation
 //! ```
@@ -68,9 +68,19 @@ pub(super) fn is_pending_for(word: u64, fingerprint_word: u64) -> bool {
     word & (TABLE_BIT | 1 << 62 | 1 << 61) == PENDING && (word ^ fingerprint_word) & GENERATION == 0
 }
 
-/// The debt that a pending word carries.
+/// Whether `word` is FREE, whatever debt it carries.
+pub(super) fn is_free(word: u64) -> bool {
+    word & (TABLE_BIT | 1 << 62 | 1 << 61) == FREE
+}
+
+/// FREE, with the debt of a pending word: who claims the slot next inherits it.
+pub(super) fn freed(mark: u64) -> u64 {
+    FREE | (u64::from(carried_debt(mark)) << DEBT_SHIFT)
+}
+
+/// The debt that a pending or free word carries.
 #[expect(clippy::cast_possible_truncation, reason = "a debt is at most WHOLE_DEBT, of 17 bits")]
-pub(super) fn pending_debt(word: u64) -> u32 {
+pub(super) fn carried_debt(word: u64) -> u32 {
     ((word & !PENDING) >> DEBT_SHIFT) as u32
 }
 

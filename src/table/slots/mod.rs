@@ -21,6 +21,10 @@
 //! * *Two claims of one victim*: one exchange succeeds.
 //! * *Two claims for one key*: both publish, each fences, each scans. Whoever scans later sees both; the
 //!   lower wins for everybody, since it is promoted only after the other has been freed.
+//! * *A claim of the key's own slot*: another thread may have published it since it was found missing. Who
+//!   looks for room and meets it looks again, so that no key evicts itself.
+//! * *A debt that was inherited and not needed*: a slot that is freed keeps what its claimer took over, and
+//!   passes it on to who claims it next.
 //! * *Check against takeover*: the check's exchange fails, or it fell on the stranger's word, which had
 //!   reached the same number. Then the fingerprint word has changed, and the check starts again. The
 //!   stranger may have paid one: losing a race may cost a token, it never hands one out.
@@ -45,11 +49,13 @@
 mod claim;
 mod line;
 mod stats;
+#[cfg(tidegate_loom)]
+mod stops;
 
 pub use line::Lines;
 use line::{
-    CLAIMED, FREE, SLOTS_PER_WINDOW, Slot, Window, fingerprint, is_pending_for, is_value, next_owner, owner,
-    pending_debt,
+    CLAIMED, SLOTS_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending_for, is_value,
+    next_owner, owner,
 };
 pub use stats::Stats;
 use stats::{Counter, Counters};
@@ -260,7 +266,7 @@ impl SlotTable {
         // slot's next owner, which the scans read with Acquire.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
         let moment = engine.rule.time().units(ns) + phase;
-        let decided = engine.rule.decide(engine.rule.begin(moment, pending_debt(mark)), moment, cost);
+        let decided = engine.rule.decide(engine.rule.begin(moment, carried_debt(mark)), moment, cost);
         // ORDERING: AcqRel, as every exchange of a word here. While the word is this mark nobody has
         // claimed the slot, so the fingerprint word still names this key.
         let promoted = lowest.word.compare_exchange(mark, decided.next, Ordering::AcqRel, Ordering::Acquire);
@@ -319,6 +325,6 @@ fn free(slot: Slot<'_>, mark: u64) -> bool {
     let named = slot.fingerprint.load(Ordering::Acquire);
     // ORDERING: Release, both: who reads FREE, and claims, reads this generation.
     slot.fingerprint.store(next_owner(named, 0), Ordering::Release);
-    slot.word.store(FREE, Ordering::Release);
+    slot.word.store(freed(mark), Ordering::Release);
     true
 }

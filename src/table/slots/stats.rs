@@ -1,6 +1,6 @@
 //! What the table counts: only what is rare, and never on the road of a known key.
 
-use crate::sync::{AtomicU64, Ordering, Padded};
+use crate::sync::{Ordering, Padded, Tally};
 
 /// Shards of each counter; keys spread over them by hash.
 const SHARDS: usize = 8;
@@ -27,7 +27,7 @@ pub(super) enum Counter {
 /// Counts by event and shard.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    shards: [Padded<[AtomicU64; COUNTERS]>; SHARDS],
+    shards: [Padded<[Tally; COUNTERS]>; SHARDS],
 }
 
 impl Counters {

@@ -1,0 +1,74 @@
+//! The slot table: fixed windows that end while their keys are checked and evicted.
+#![cfg(tidegate_loom)]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tidegate::internals::{Answer, SlotTable};
+use tidegate::{Alignment, Limit, OnFull, Window};
+use tidegate_loom_tests::slots::{Scene, passed};
+use tidegate_loom_tests::{EXECUTIONS_LEAST, engine, explore_rotated, in_threads, seconds};
+
+const KEY: u64 = 1;
+const NEW: u64 = 2;
+
+fn one_a_second(alignment: Alignment) -> Limit {
+    Limit::window(Window::new(1, seconds(1))).align(alignment)
+}
+
+/// Two threads check a key across the end of its window while a third moves the clock over it: every hit is
+/// counted once, and the new window admits its limit.
+#[test]
+fn window_roll_in_the_slots() {
+    for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
+        explore_rotated("window roll", EXECUTIONS_LEAST, move |roles: [usize; 3]| {
+            let (engine, clock) = engine(one_a_second(alignment));
+            let table = SlotTable::new(1, OnFull::EvictLeast).expect("memory for two slots");
+            assert!(passed(&table.check(&engine, KEY, 1)));
+            let shared = Arc::new((table, engine));
+            let it = shared.clone();
+            let answers = in_threads(roles, move |role| {
+                if role == 0 {
+                    clock.advance(seconds(1));
+                    return Vec::new();
+                }
+                (0..2).map(|_| it.0.check(&it.1, KEY, 1)).collect()
+            });
+            let answers: Vec<Answer> = answers.into_iter().flatten().collect();
+            let word = |answer: &Answer| match answer {
+                Answer::Decided(charged) => charged.decided.next,
+                Answer::Full { .. } => panic!("there is room"),
+            };
+            let words: HashSet<u64> = answers.iter().map(word).collect();
+            assert_eq!(words.len(), 4, "every hit is counted once");
+            let admitted = answers.iter().filter(|answer| passed(answer)).count();
+            assert!(admitted <= 1, "{admitted} admitted in the second window");
+        });
+    }
+}
+
+/// A key has used its window up. By one clock the window has ended, and a newcomer takes the slot; by the
+/// other it has not, and the key must not begin it anew.
+#[test]
+fn an_evicted_window_does_not_begin_anew_in_the_slots() {
+    for alignment in [Alignment::Clock, Alignment::FirstRequest] {
+        explore_rotated("an evicted window does not begin anew", 200, move |roles: [usize; 2]| {
+            let scene =
+                Scene::new(one_a_second(alignment).count_refused(false), OnFull::EvictLeast, &[500, 1_500])
+                    .used(KEY, 0, 1)
+                    .seized(1)
+                    .share();
+            let it = scene.clone();
+            let charged = in_threads(roles, move |role| match role {
+                0 => it.check(NEW, 1_500),
+                _ => it.check(KEY, 500),
+            });
+            assert!(scene.table.values(KEY).len() <= 1);
+            if let Some(charged) = charged[1]
+                && passed(&Answer::Decided(charged))
+            {
+                assert!(charged.ns >= 2_500_000_000, "admitted twice in one window, at {}", charged.ns);
+            }
+        });
+    }
+}
