@@ -30,7 +30,7 @@ impl Clock for Standing {
 /// An engine whose clock stands at `ms`.
 pub fn engine_at(limit: Limit, ms: u64) -> Engine<Standing> {
     let rule = Rule::new(&limit).expect("a limit that builds");
-    let origin = Origin::fixed(Rule::longest_period_ns(&limit));
+    let origin = Origin::fixed(Rule::longest_period_ns(&limit), &Standing { ns: 0 });
     Engine { rule, clock: Standing { ns: ms * 1_000_000 }, origin }
 }
 
