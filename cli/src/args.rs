@@ -68,7 +68,8 @@ JSON:
 
 Exit status:
   0  the whole log was replayed, lines skipped or not
-  1  the log could not be read, or only in part, or no line of it is a request
+  1  the log could not be read, or only in part, or is empty, or no line of it
+     is a request
   2  the command line is wrong, or the limit cannot be built";
 
 /// What `replay` is asked to do.
@@ -85,7 +86,7 @@ pub struct ReplayArgs {
     #[arg(short, long, value_enum, default_value_t = Align::Clock)]
     pub align: Align,
 
-    /// Let refused requests use up no window; by default they count
+    /// Let refused requests use up no window; by default they count (in buckets they never do)
     #[arg(long)]
     pub free_refusals: bool,
 

@@ -5,7 +5,7 @@ mod common;
 use std::io::Read;
 use std::process::Stdio;
 
-use common::{gzip, json, line, replay, stderr, stdout, tidegate};
+use common::{gzip, json, line, pipe, replay, stderr, stdout, tidegate};
 
 const BUCKET: [&str; 3] = ["-", "--limit", "bucket:1/s,1"];
 
@@ -98,13 +98,42 @@ fn what_cannot_be_opened_is_named() {
 }
 
 #[test]
-fn an_empty_log_is_fine_and_one_without_requests_is_not() {
-    let json = json(&BUCKET, b"");
-    assert_eq!((&json["lines"], &json["span"]), (&0.into(), &serde_json::Value::Null));
+fn a_log_without_requests_is_an_error() {
+    for empty in [&b""[..], &gzip(b"")] {
+        let output = replay(&[&BUCKET[..], &["--json"]].concat(), empty);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stderr(&output), "tidegate: standard input: the log is empty\n");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&json["lines"], &json["span"]), (&0.into(), &serde_json::Value::Null));
+    }
     let output = replay(&BUCKET, b"no log\nat all\n");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), "tidegate: standard input: no line is a request of an access log\n");
     assert!(stdout(&output).contains("Skipped: 2 lines of 2"), "{}", stdout(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_on_standard_input_that_nobody_asked_for_is_noted() {
+    let note =
+        "tidegate: LOG is missing: replaying the bundled sample; tidegate replay - reads standard input\n";
+    let sample = stdout(&replay(&[], b""));
+    let piped = pipe(&[], line("a", 1).as_bytes());
+    assert_eq!((piped.status.code(), stderr(&piped).as_str()), (Some(0), note));
+    assert_eq!(stdout(&piped), sample);
+    let file = std::fs::File::open(env!("CARGO_BIN_EXE_tidegate")).unwrap();
+    assert_eq!(stderr(&tidegate().arg("replay").stdin(file).output().unwrap()), note);
+    assert_eq!(stderr(&replay(&[], b"")), "");
+    assert_eq!(stderr(&pipe(&["-"], line("a", 1).as_bytes())), "");
+}
+
+#[test]
+fn free_refusals_of_a_bucket_are_noted() {
+    let with = replay(&["--limit", "bucket:1/s,5", "--free-refusals"], b"");
+    assert!(stderr(&with).starts_with("tidegate: --free-refusals changes nothing: "), "{}", stderr(&with));
+    let without = replay(&["--limit", "bucket:1/s,5"], b"");
+    assert_eq!((stdout(&with), ""), (stdout(&without), stderr(&without).as_str()));
+    assert_eq!(stderr(&replay(&["--limit", "window:20/m", "--free-refusals"], b"")), "");
 }
 
 #[test]
