@@ -36,7 +36,14 @@ a - - [02/Mar/2026:03:30:01.250 -0530] \"GET / HTTP/1.1\" 200 1
 ";
     let json = json(&BUCKET, text.as_bytes());
     assert_eq!((&json["passed"], &json["refused_by"]["limit"]), (&2.into(), &1.into()));
-    assert_eq!(json["span"]["last_unix_ns"], 1_772_442_001_250_000_000_u64);
+    let span = serde_json::json!({ "first_unix_s": 1_772_442_000.25, "last_unix_s": 1_772_442_001.25 });
+    assert_eq!(json["span"], span);
+}
+
+#[test]
+fn whole_seconds_are_whole_numbers() {
+    let span = serde_json::json!({ "first_unix_s": 1_772_442_001, "last_unix_s": 1_772_442_009 });
+    assert_eq!(json(&BUCKET, [line("a", 1), line("a", 9)].concat().as_bytes())["span"], span);
 }
 
 #[test]
@@ -239,5 +246,30 @@ fn without_a_command_there_is_help() {
     assert_eq!(output.status.code(), Some(0));
     for part in ["Examples:", "Exit status:", "burst-sustain:30/15s,100/300s", "refused_by"] {
         assert!(stdout(&output).contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_help_tells_every_field_of_the_json() {
+    fn names(value: &serde_json::Value, into: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    into.push(name.clone());
+                    names(value, into);
+                }
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| names(value, into)),
+            _ => {}
+        }
+    }
+    let help = stdout(&tidegate().args(["replay", "--help"]).output().unwrap());
+    let (_, help) = help.split_once("JSON:").unwrap();
+    let words: Vec<&str> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let mut fields = Vec::new();
+    names(&json(&[], b""), &mut fields);
+    assert!(fields.len() > 20);
+    for field in fields {
+        assert!(words.contains(&field.as_str()), "{field}");
     }
 }
