@@ -118,8 +118,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         let mut out = AutoStream::new(io::stdout().lock(), args.color.to_choice());
         out.write_all(report::text(&summary, width).as_bytes())?;
         if source == Source::Sample {
-            let hint = "This log is made up. For one of yours: tidegate replay access.log";
-            writeln!(out, "\n{hint}")?;
+            write!(out, "\n{}", report::sample_hint(width))?;
         }
         out.flush()?;
     }
