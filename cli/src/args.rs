@@ -81,7 +81,9 @@ Report:
   Times are UTC. Clients are listed with as many
   columns as the page has room for: what the burst
   window alone, the sustain window alone and both
-  at once refused is left out first.
+  at once refused is left out first. The chart
+  leaves out a few requests whose times are far
+  from all others, a clock that was never set.
 
 JSON:
   One object. Times are seconds since 1970, UTC;
@@ -102,8 +104,9 @@ JSON:
     a list of client, passed, refused, refused_by
   span: first_unix_s, last_unix_s
     the first and the last request
-  timeline: start_unix_s, step_s, slots
-    passed and refused of each step from the start
+  timeline: start_unix_s, step_s, slots, outside
+    passed and refused of each step from the
+    start, and how many lie far outside of them
   skipped_by
     a list of reason, lines
   skipped_first

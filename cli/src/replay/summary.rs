@@ -7,7 +7,7 @@ use tidegate::ConfigError;
 
 use super::Outcome;
 use super::engine::Engine;
-use super::timeline::Timeline;
+use super::timeline::{Timeline, span_without_strays};
 use crate::key::ClientKey;
 use crate::log::read::{Event, Log};
 
@@ -187,10 +187,8 @@ struct Tally {
 
 impl Tally {
     fn new(log: &Log, slots_max: usize) -> Self {
-        let timeline = match (log.events.first(), log.events.last()) {
-            (Some(first), Some(last)) => Timeline::spanning(first.at_unix_ns, last.at_unix_ns, slots_max),
-            _ => Timeline::default(),
-        };
+        let timeline = span_without_strays(&log.events, |event| event.at_unix_ns)
+            .map_or_else(Timeline::default, |(first, last)| Timeline::spanning(first, last, slots_max));
         Tally {
             passed: vec![0; log.keys.len()],
             refused: vec![RefusedBy::default(); log.keys.len()],
@@ -206,9 +204,12 @@ impl Tally {
         } else {
             self.refused[key].add(outcome);
         }
-        if let Some(slot) = self.timeline.slot_mut(event.at_unix_ns) {
-            slot.passed += u64::from(passed);
-            slot.refused += u64::from(!passed);
+        match self.timeline.slot_mut(event.at_unix_ns) {
+            Some(slot) => {
+                slot.passed += u64::from(passed);
+                slot.refused += u64::from(!passed);
+            }
+            None => self.timeline.outside += 1,
         }
     }
 

@@ -137,7 +137,7 @@ mod tests {
 
     fn timeline(step_s: u64, counts: &[(u64, u64)]) -> Timeline {
         let slots = counts.iter().map(|(passed, refused)| Slot { passed: *passed, refused: *refused });
-        Timeline { start_unix_s: NINE, step_s, slots: slots.collect() }
+        Timeline { start_unix_s: NINE, step_s, slots: slots.collect(), outside: 0 }
     }
 
     #[test]

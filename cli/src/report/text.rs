@@ -46,6 +46,7 @@ pub fn text(summary: &Summary, width: usize) -> String {
         let _ = totals(&mut out, summary, width);
         let _ = writeln!(out, "\n{TITLE}Over time{TITLE:#} {DIM}(UTC){DIM:#}");
         out.push_str(&chart::chart(&summary.timeline, width));
+        let _ = strays(&mut out, summary.timeline.outside, width);
         let _ = top(&mut out, summary, width);
     }
     let _ = skips(&mut out, summary, width);
@@ -123,6 +124,15 @@ fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result
         indented(out, &[&warning], width)?;
     }
     Ok(())
+}
+
+fn strays(out: &mut String, outside: u64, width: usize) -> std::fmt::Result {
+    if outside == 0 {
+        return Ok(());
+    }
+    let times = if outside == 1 { "a time" } else { "times" };
+    let what = format!("{WARNING}not shown: {}", counted(outside, "request"));
+    indented(out, &[&what, &format!("at {times} far from all others{WARNING:#}")], width)
 }
 
 fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {

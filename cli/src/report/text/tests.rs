@@ -30,6 +30,7 @@ fn sample() -> Summary {
             start_unix_s,
             step_s: 30,
             slots: vec![Slot { passed: 1_900, refused: 0 }, Slot { passed: 0, refused: 100 }],
+            outside: 0,
         },
         skipped_by: vec![SkippedBy { reason: "empty", lines: 6 }],
         skipped_first: vec![SkippedLine { line: 1_001, reason: "empty".to_owned() }],
@@ -63,6 +64,7 @@ fn no_line_is_wider_than_the_page() {
     let mut busy = sample();
     busy.incomplete = Some("reading stopped in line 1,234,567: the gzip data ends early".to_owned());
     busy.refused_by.full = 3;
+    busy.timeline.outside = 1_234;
     busy.passed = 123_456_789;
     busy.skipped_first[0].reason = "other than client, identity and user before the time".to_owned();
     busy.skipped_by[0].reason = "other than client, identity and user before the time";
@@ -76,6 +78,19 @@ fn no_line_is_wider_than_the_page() {
                 assert_eq!(line, line.trim_end());
             }
         }
+    }
+}
+
+#[test]
+fn strays_are_told() {
+    assert!(!plain(&sample(), 80).contains("not shown"));
+    for (outside, expected) in
+        [(1, "  not shown: 1 request at a time far"), (2, "  not shown: 2 requests at times far")]
+    {
+        let mut summary = sample();
+        summary.timeline.outside = outside;
+        let page = plain(&summary, 80);
+        assert!(page.contains(&format!("{expected} from all others\n")), "{page}");
     }
 }
 
