@@ -98,10 +98,10 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 
     let source = Source::from_argument(args.log.clone());
     if source == Source::Sample && stdin_was_given() {
-        note("LOG is missing: replaying the bundled sample; tidegate replay - reads standard input");
+        note("LOG is missing, so this is the bundled sample\n  (tidegate replay - reads standard input)");
     }
     if args.free_refusals && !args.limit.has_windows() {
-        note("--free-refusals changes nothing: in a bucket, refused requests use up nothing anyway");
+        note("--free-refusals changes nothing for a bucket");
     }
     let (mut progress, log) = load(&source)?;
     let width = report::width();

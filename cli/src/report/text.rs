@@ -222,7 +222,7 @@ fn skips(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result 
     for (number, skipped) in numbers.iter().zip(&summary.skipped_first) {
         write!(out, "{INDENT}{WARNING}line {number:>digits$}{WARNING:#}  ")?;
         let indent = INDENT.len() + "line ".len() + digits + 2;
-        flow(out, &[&skipped.reason], indent, indent, width)?;
+        flow(out, &phrases(&skipped.reason), indent, indent, width)?;
     }
     let more = summary.skipped - summary.skipped_first.len() as u64;
     if more > 0 {
@@ -231,10 +231,16 @@ fn skips(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result 
             let count = HumanCount(skipped.lines).to_string();
             write!(out, "{INDENT}{count:>10}  ")?;
             let indent = INDENT.len() + 10 + 2;
-            flow(out, &[skipped.reason], indent, indent, width)?;
+            flow(out, &phrases(skipped.reason), indent, indent, width)?;
         }
     }
     Ok(())
+}
+
+/// A reason in parts that are better not broken: what was found, what is wrong with it, what helps.
+fn phrases(reason: &str) -> Vec<&str> {
+    let parts = reason.split_inclusive("\": ").flat_map(|part| part.split_inclusive("; "));
+    parts.map(|part| part.strip_suffix(' ').unwrap_or(part)).collect()
 }
 
 /// `1 line`, `2,000 lines`.

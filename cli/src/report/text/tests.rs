@@ -82,6 +82,14 @@ fn no_line_is_wider_than_the_page() {
 }
 
 #[test]
+fn reasons_break_where_they_pause() {
+    for reason in [r#"bad time "x: y; z": no such day"#, "one; two; three", "empty"] {
+        assert_eq!(phrases(reason).join(" "), reason);
+    }
+    assert_eq!(phrases(r#"bad time "1 2": no such day"#), [r#"bad time "1 2":"#, "no such day"]);
+}
+
+#[test]
 fn strays_are_told() {
     assert!(!plain(&sample(), 80).contains("not shown"));
     for (outside, expected) in
