@@ -39,37 +39,87 @@ are no requests are skipped and reported, and never stop a replay.";
 const REPLAY_AFTER: &str = "\
 Examples:
   tidegate replay
-  tidegate replay access.log.gz --limit bucket:5/s,20
-  zcat -f access.log* | tidegate replay - --limit window:100/m --json
+  tidegate replay access.log.gz --top 25
+  zcat -f access.log* |
+    tidegate replay - --limit window:100/m --json
 
---help tells how limits are written, what the JSON holds and the exit statuses.";
+--help tells how limits are written, what the JSON \
+holds and the exit statuses.";
 
+// A paragraph is one line here, for clap breaks lines to the width at hand and keeps their indent. What is
+// to be typed has at most 50 columns, so as not to be broken.
 const REPLAY_AFTER_LONG: &str = "\
 Limits:
-  bucket:1/s,5                    a token bucket: 1 token a second, at most 5 kept
-  bucket:1/10s,10                 1 token in 10 seconds, at most 10 kept
-  window:100/60s                  a fixed window: 100 in 60 seconds
-  burst-sustain:30/15s,100/300s   two nested windows counted at once; the long
-                                  one is a whole multiple of the short one
+  bucket:1/s,5
+    a token bucket: 1 token a second, at most 5 kept
+  bucket:1/10s,10
+    1 token in 10 seconds, at most 10 kept
+  window:100/60s
+    a fixed window: 100 in 60 seconds
+  burst-sustain:30/15s,100/300s
+    two nested windows counted at once; the long \
+one is a whole multiple of the short one
+
   Periods are a number and a unit (ms, s, m, h, d); 1/s is 1/1s.
 
 Examples:
-  tidegate replay                                   a bundled sample log
+  tidegate replay
+    a bundled sample log
   tidegate replay access.log --limit bucket:5/s,20
+    one log, one limit
   tidegate replay access.log.1.gz --top 25
-  zcat -f access.log* | tidegate replay - --limit window:100/m --align first-request
-  tidegate replay access.log --json | jq .refused_by
+    a compressed log, and a longer list of clients
+  zcat -f access.log* |
+    tidegate replay - --limit window:100/m
+    many logs as one
+  tidegate replay access.log --json |
+    jq .refused_by
+    the result in figures
+
+Report:
+  Times are UTC. Clients are listed with as many \
+columns as the page has room for: what the burst \
+window alone, the sustain window alone and both \
+at once refused is left out first. The chart \
+leaves out a few requests whose times are far \
+from all others, as of a clock that was never set.
 
 JSON:
-  One object. lines = skipped + passed + refused. refused is the sum of
-  refused_by: burst, sustain and both (of burst-sustain limits: by that window
-  alone, or by both at once), limit (of limits with one part) and full (more
-  clients than --max-keys). refused_by always has all five.
+  One object. Times are seconds since 1970, UTC; \
+what does not apply is null.
+  source, limit, align, refusals_count, seed
+    what was replayed, and how
+  lines = skipped + passed + refused
+    how many
+  refused_by
+    what refused: burst, sustain, both (of \
+burst-sustain limits: that window alone, or \
+both at once), limit (of limits with one \
+part), full (more clients than --max-keys); \
+all five are there, their sum is refused
+  clients, clients_refused
+    distinct ones, and those refused at least once
+  top
+    a list of client, passed, refused, refused_by
+  span: first_unix_s, last_unix_s
+    the first and the last request
+  timeline: start_unix_s, step_s, slots, outside
+    passed and refused of each step from the \
+start, and how many lie far outside of them
+  skipped_by
+    a list of reason, lines
+  skipped_first
+    a list of line, reason
+  incomplete
+    why the log was read only in part
 
 Exit status:
-  0  the whole log was replayed, lines skipped or not
-  1  the log could not be read, or only in part, or no line of it is a request
-  2  the command line is wrong, or the limit cannot be built";
+  0  the whole log was replayed, lines skipped or \
+not
+  1  the log could not be read, or only in part, \
+or is empty, or no line of it is a request
+  2  the command line is wrong, or the limit \
+cannot be built";
 
 /// What `replay` is asked to do.
 #[derive(Args, Debug)]
@@ -85,7 +135,7 @@ pub struct ReplayArgs {
     #[arg(short, long, value_enum, default_value_t = Align::Clock)]
     pub align: Align,
 
-    /// Let refused requests use up no window; by default they count
+    /// Let refused requests use up no window; by default they count (in buckets they never do)
     #[arg(long)]
     pub free_refusals: bool,
 
@@ -184,6 +234,14 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_to_be_typed_fits_narrow_terminals() {
+        let lines = REPLAY_AFTER.lines().chain(REPLAY_AFTER_LONG.lines());
+        let typed = lines.filter(|line| line.contains("tidegate replay") || line.contains(" | "));
+        let widths: Vec<usize> = typed.map(str::len).collect();
+        assert!(widths.len() > 5 && widths.iter().all(|width| *width <= 50), "{widths:?}");
     }
 
     #[test]

@@ -9,7 +9,6 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, Command, ReplayArgs, SampleLogArgs};
-use crate::limit_spec::LimitSpec;
 use crate::log::read::{Log, read};
 use crate::log::source::{Source, decompress};
 use crate::progress::Progress;
@@ -63,6 +62,29 @@ fn complain(why: impl Display) -> ExitCode {
     ExitCode::from(1)
 }
 
+/// Says on standard error what the user may not have meant; it changes no result.
+fn note(what: &str) {
+    let _ = writeln!(io::stderr(), "tidegate: {what}");
+}
+
+/// Whether somebody put a pipe or a file on standard input, as in `cat access.log | tidegate replay`.
+#[cfg(unix)]
+fn stdin_was_given() -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+
+    let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else {
+        return false; // it is closed
+    };
+    std::fs::File::from(stdin).metadata().is_ok_and(|about| about.is_file() || about.file_type().is_fifo())
+}
+
+/// Elsewhere a pipe is not told from an input that nobody gave.
+#[cfg(not(unix))]
+fn stdin_was_given() -> bool {
+    false
+}
+
 fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let engine = Engine {
         limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(!args.free_refusals),
@@ -75,6 +97,12 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     engine.validate().map_err(unbuildable)?;
 
     let source = Source::from_argument(args.log.clone());
+    if source == Source::Sample && stdin_was_given() {
+        note("LOG is missing, so this is the bundled sample\n  (tidegate replay - reads standard input)");
+    }
+    if args.free_refusals && !args.limit.has_windows() {
+        note("--free-refusals changes nothing for a bucket");
+    }
     let (mut progress, log) = load(&source)?;
     let width = report::width();
     let slots_max = if args.json { report::JSON_SLOTS_MAX } else { report::slots_max(width) };
@@ -90,8 +118,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         let mut out = AutoStream::new(io::stdout().lock(), args.color.to_choice());
         out.write_all(report::text(&summary, width).as_bytes())?;
         if source == Source::Sample {
-            let hint = "This log is made up. For one of yours: tidegate replay access.log";
-            writeln!(out, "\n{hint}")?;
+            write!(out, "\n{}", report::sample_hint(width))?;
         }
         out.flush()?;
     }
@@ -103,7 +130,7 @@ fn load(source: &Source) -> Result<(Progress, Log), Failure> {
     let unreadable = |error: io::Error| Failure::Input(format!("cannot read {source}: {error}"));
     if *source == Source::Stdin && io::stdin().is_terminal() {
         // Reading from the keyboard looks like hanging to whoever expected the sample.
-        let _ = writeln!(io::stderr(), "tidegate: reading a log from the terminal, until Ctrl-D");
+        note("reading a log from the terminal, until Ctrl-D");
     }
     let (raw, length) = source.open().map_err(unreadable)?;
     let mut progress = Progress::reading(length);
@@ -132,7 +159,7 @@ fn in_words(error: io::Error) -> io::Error {
 
 /// Adds to a summary what describes the run.
 fn describe(mut summary: Summary, args: &ReplayArgs, source: &Source, log: &Log) -> Summary {
-    let has_windows = !matches!(args.limit, LimitSpec::Bucket { .. });
+    let has_windows = args.limit.has_windows();
     summary.source = source.to_string();
     summary.limit = args.limit.to_string();
     summary.align = has_windows.then(|| args.align.name());
@@ -146,7 +173,9 @@ fn describe(mut summary: Summary, args: &ReplayArgs, source: &Source, log: &Log)
 fn status(summary: &Summary) -> ExitCode {
     if let Some(why) = &summary.incomplete {
         complain(format_args!("{}: {why}", summary.source))
-    } else if summary.lines > 0 && summary.skipped == summary.lines {
+    } else if summary.lines == 0 {
+        complain(format_args!("{}: the log is empty", summary.source))
+    } else if summary.skipped == summary.lines {
         complain(format_args!("{}: no line is a request of an access log", summary.source))
     } else {
         ExitCode::SUCCESS

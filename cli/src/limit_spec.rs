@@ -101,6 +101,11 @@ impl Period {
 }
 
 impl LimitSpec {
+    /// Whether it counts in windows; a bucket has none.
+    pub fn has_windows(self) -> bool {
+        !matches!(self, LimitSpec::Bucket { .. })
+    }
+
     /// How long the limit remembers: a client that was silent for this long has its whole quota again.
     pub fn memory(self) -> Duration {
         let (period, times) = match self {

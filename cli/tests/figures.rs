@@ -150,6 +150,16 @@ fn a_clock_that_was_never_set_harms_nobody_else() {
 }
 
 #[test]
+fn a_clock_that_was_never_set_does_not_flatten_the_timeline() {
+    let mut text = common::line("stray", 0).replace("02/Mar/2026", "01/Jan/1970").into_bytes();
+    decompress(BUNDLED_GZ).unwrap().read_to_end(&mut text).unwrap();
+    let mut without = json(&[], b"")["timeline"].clone();
+    assert_eq!(without["outside"], 0);
+    without["outside"] = 1.into();
+    assert_eq!(json(&["-"], &text)["timeline"], without);
+}
+
+#[test]
 fn the_default_report_has_something_of_everything() {
     let [passed, burst, sustain, both, limit] = figures(&[]);
     assert!(passed > 0 && burst > 0 && sustain > 0 && both > 0);

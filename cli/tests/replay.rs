@@ -5,7 +5,7 @@ mod common;
 use std::io::Read;
 use std::process::Stdio;
 
-use common::{gzip, json, line, replay, stderr, stdout, tidegate};
+use common::{gzip, json, line, pipe, replay, stderr, stdout, tidegate};
 
 const BUCKET: [&str; 3] = ["-", "--limit", "bucket:1/s,1"];
 
@@ -36,7 +36,14 @@ a - - [02/Mar/2026:03:30:01.250 -0530] \"GET / HTTP/1.1\" 200 1
 ";
     let json = json(&BUCKET, text.as_bytes());
     assert_eq!((&json["passed"], &json["refused_by"]["limit"]), (&2.into(), &1.into()));
-    assert_eq!(json["span"]["last_unix_ns"], 1_772_442_001_250_000_000_u64);
+    let span = serde_json::json!({ "first_unix_s": 1_772_442_000.25, "last_unix_s": 1_772_442_001.25 });
+    assert_eq!(json["span"], span);
+}
+
+#[test]
+fn whole_seconds_are_whole_numbers() {
+    let span = serde_json::json!({ "first_unix_s": 1_772_442_001, "last_unix_s": 1_772_442_009 });
+    assert_eq!(json(&BUCKET, [line("a", 1), line("a", 9)].concat().as_bytes())["span"], span);
 }
 
 #[test]
@@ -98,13 +105,42 @@ fn what_cannot_be_opened_is_named() {
 }
 
 #[test]
-fn an_empty_log_is_fine_and_one_without_requests_is_not() {
-    let json = json(&BUCKET, b"");
-    assert_eq!((&json["lines"], &json["span"]), (&0.into(), &serde_json::Value::Null));
+fn a_log_without_requests_is_an_error() {
+    for empty in [&b""[..], &gzip(b"")] {
+        let output = replay(&[&BUCKET[..], &["--json"]].concat(), empty);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(stderr(&output), "tidegate: standard input: the log is empty\n");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&json["lines"], &json["span"]), (&0.into(), &serde_json::Value::Null));
+    }
     let output = replay(&BUCKET, b"no log\nat all\n");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), "tidegate: standard input: no line is a request of an access log\n");
     assert!(stdout(&output).contains("Skipped: 2 lines of 2"), "{}", stdout(&output));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_log_on_standard_input_that_nobody_asked_for_is_noted() {
+    let note = "tidegate: LOG is missing, so this is the bundled sample
+  (tidegate replay - reads standard input)\n";
+    let sample = stdout(&replay(&[], b""));
+    let piped = pipe(&[], line("a", 1).as_bytes());
+    assert_eq!((piped.status.code(), stderr(&piped).as_str()), (Some(0), note));
+    assert_eq!(stdout(&piped), sample);
+    let file = std::fs::File::open(env!("CARGO_BIN_EXE_tidegate")).unwrap();
+    assert_eq!(stderr(&tidegate().arg("replay").stdin(file).output().unwrap()), note);
+    assert_eq!(stderr(&replay(&[], b"")), "");
+    assert_eq!(stderr(&pipe(&["-"], line("a", 1).as_bytes())), "");
+}
+
+#[test]
+fn free_refusals_of_a_bucket_are_noted() {
+    let with = replay(&["--limit", "bucket:1/s,5", "--free-refusals"], b"");
+    assert_eq!(stderr(&with), "tidegate: --free-refusals changes nothing for a bucket\n");
+    let without = replay(&["--limit", "bucket:1/s,5"], b"");
+    assert_eq!((stdout(&with), ""), (stdout(&without), stderr(&without).as_str()));
+    assert_eq!(stderr(&replay(&["--limit", "window:20/m", "--free-refusals"], b"")), "");
 }
 
 #[test]
@@ -175,14 +211,12 @@ fn colours_go_where_they_are_wanted() {
 
 #[test]
 fn the_width_is_that_of_columns() {
-    for columns in ["60", "120"] {
-        let output = tidegate().arg("replay").env("COLUMNS", columns).output().unwrap();
+    for columns in [40, 60, 80, 120] {
+        let output = tidegate().arg("replay").env("COLUMNS", columns.to_string()).output().unwrap();
         let page = stdout(&output);
-        let report = page.split("Skipped").next().unwrap();
-        let widest = report.lines().map(|line| line.chars().count()).max().unwrap();
-        let columns: usize = columns.parse().unwrap();
+        let widest = page.lines().map(|line| line.chars().count()).max().unwrap();
         // Times are round, so that a chart may leave a part of the width unused.
-        assert!((columns * 3 / 4..=columns.max(70)).contains(&widest), "{widest} of {columns}:\n{page}");
+        assert!((columns * 3 / 4..=columns).contains(&widest), "{widest} of {columns}:\n{page}");
     }
 }
 
@@ -210,5 +244,30 @@ fn without_a_command_there_is_help() {
     assert_eq!(output.status.code(), Some(0));
     for part in ["Examples:", "Exit status:", "burst-sustain:30/15s,100/300s", "refused_by"] {
         assert!(stdout(&output).contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_help_tells_every_field_of_the_json() {
+    fn names(value: &serde_json::Value, into: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    into.push(name.clone());
+                    names(value, into);
+                }
+            }
+            serde_json::Value::Array(values) => values.iter().for_each(|value| names(value, into)),
+            _ => {}
+        }
+    }
+    let help = stdout(&tidegate().args(["replay", "--help"]).output().unwrap());
+    let (_, help) = help.split_once("JSON:").unwrap();
+    let words: Vec<&str> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let mut fields = Vec::new();
+    names(&json(&[], b""), &mut fields);
+    assert!(fields.len() > 20);
+    for field in fields {
+        assert!(words.contains(&field.as_str()), "{field}");
     }
 }

@@ -53,6 +53,8 @@ pub enum LineError {
 pub enum Field {
     /// The three fields before the time.
     Head,
+    /// What stands where the client belongs, with the client behind it.
+    BeforeClient,
     /// The brackets around the time.
     Brackets,
     /// The quoted request.
@@ -71,6 +73,9 @@ impl LineError {
             LineError::TooLong => "longer than 64 KiB",
             LineError::NotUtf8(_) => "not UTF-8",
             LineError::Field(Field::Head) => "other than client, identity and user before the time",
+            LineError::Field(Field::BeforeClient) => {
+                "a field before the client, a virtual host perhaps; cut -d' ' -f2- drops it"
+            }
             LineError::Field(Field::Brackets) => "no time in brackets",
             LineError::Field(Field::Request) => "no request in quotes after the time",
             LineError::Field(Field::Status) => "no status of three digits after the request",
@@ -85,7 +90,7 @@ impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LineError::NotUtf8(at) => write!(f, "not UTF-8 at byte {at}"),
-            LineError::Time(why) => write!(f, "bad time: {why}"),
+            LineError::Time(why) => write!(f, "bad time {why}"),
             _ => f.write_str(self.kind()),
         }
     }
@@ -127,7 +132,7 @@ fn expect<'a, T>(
 fn head<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
     let word = || (take_till(1.., ' '), ' ');
     let (client, _) = expect(rest, word(), Field::Head)?;
-    expect(rest, word(), Field::Head)?;
+    let (identity, _) = expect(rest, word(), Field::Head)?;
     if rest.starts_with('[') {
         return Err(LineError::Field(Field::Head)); // two fields only
     }
@@ -140,6 +145,8 @@ fn head<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
     }
     match user.strip_suffix(' ') {
         Some(user) if !user.starts_with("- ") => Ok(client),
+        // Hardly any server looks up identities: what stands in that place is the client, moved by one.
+        Some(_) if identity != "-" => Err(LineError::Field(Field::BeforeClient)),
         _ => Err(LineError::Field(Field::Head)),
     }
 }
@@ -189,19 +196,65 @@ fn bytes(rest: &mut &str) -> Result<Option<u64>, LineError> {
 const RANGE: &str = "must lie between 1970 and July 2554";
 
 fn unix_ns(time: &str) -> Result<u64, LineError> {
-    let bad = |why: &dyn fmt::Display| {
-        let shown: String = time.chars().take(40).collect();
+    let bad = |why: &str| {
+        let mut shown: String = time.chars().take(40).collect();
+        if shown.len() < time.len() {
+            shown.push('…');
+        }
         let shown = crate::key::printable(&shown);
         LineError::Time(format!("\"{shown}\": {why}").into())
     };
     let timestamp = BrokenDownTime::parse("%d/%b/%Y:%H:%M:%S%.f %z", time)
         .and_then(|time| time.to_timestamp())
-        .map_err(|error| {
-            // The library names the layers that it went through first, and the cause last.
-            let error = error.to_string();
-            bad(&error.rsplit("failed: ").next().unwrap_or(&error))
-        })?;
-    u64::try_from(timestamp.as_nanosecond()).map_err(|_| bad(&RANGE))
+        .map_err(|_| bad(fault(time)))?;
+    u64::try_from(timestamp.as_nanosecond()).map_err(|_| bad(RANGE))
+}
+
+/// What is wrong with a time that could not be read. The library that reads times tells it in terms of
+/// its own format directives, which nobody has seen who only has a log.
+fn fault(time: &str) -> &'static str {
+    const MONTHS: [&str; 12] =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    const SHAPE: &str = "time is not day/Mon/year:hh:mm:ss zone";
+    let (local, zone) = match time.split_once(' ') {
+        Some((local, zone)) => (local, Some(zone)),
+        None => (time, None),
+    };
+    let parts: Vec<&str> = local.split(['/', ':']).collect();
+    let [day, month, year, hour, minute, second] = parts[..] else {
+        return SHAPE;
+    };
+    let number = |text: &str| text.parse::<u32>().ok();
+    let whole_second = second.split('.').next().unwrap_or(second);
+    let numbers = [day, year, hour, minute, whole_second].map(number);
+    let [Some(day), Some(year), Some(hour), Some(minute), Some(second)] = numbers else {
+        return SHAPE;
+    };
+    let month = month.to_ascii_lowercase();
+    let Some(month) = (1_u8..).zip(MONTHS).find_map(|(number, name)| (name == month).then_some(number))
+    else {
+        return "no such month (Jan to Dec)";
+    };
+    let days = match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if !(1..=days).contains(&day) {
+        return "no such day";
+    }
+    if hour > 23 || minute > 59 || second > 60 {
+        return "no such time of day";
+    }
+    let Some(zone) = zone else {
+        return "no zone, as in +0000";
+    };
+    let digits = zone.strip_prefix(['+', '-']).unwrap_or("");
+    if digits.len() != 4 || number(digits).is_none() {
+        return "zone is not like +0000";
+    }
+    if year > 9_999 { RANGE } else { SHAPE }
 }
 
 #[cfg(test)]

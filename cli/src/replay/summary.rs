@@ -1,11 +1,13 @@
 //! Everything that a report says, as plain data: what `--json` prints is this, field by field.
 
-use serde::Serialize;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
 use tidegate::ConfigError;
 
 use super::Outcome;
 use super::engine::Engine;
-use super::timeline::Timeline;
+use super::timeline::{Timeline, span_without_strays};
 use crate::key::ClientKey;
 use crate::log::read::{Event, Log};
 
@@ -79,12 +81,26 @@ pub struct TopClient {
 }
 
 /// The time from the first request to the last.
+///
+/// In JSON these are seconds, with a fraction where there is one: nanoseconds since 1970 are more than
+/// the 2^53 up to which many readers of JSON keep whole numbers exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// The first, in nanoseconds since the Unix epoch.
+    #[serde(rename = "first_unix_s", serialize_with = "as_seconds")]
     pub first_unix_ns: u64,
     /// The last, in nanoseconds since the Unix epoch.
+    #[serde(rename = "last_unix_s", serialize_with = "as_seconds")]
     pub last_unix_ns: u64,
+}
+
+fn as_seconds<S: Serializer>(unix_ns: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    const SECOND_NS: u64 = 1_000_000_000;
+    if unix_ns.is_multiple_of(SECOND_NS) {
+        serializer.serialize_u64(unix_ns / SECOND_NS)
+    } else {
+        serializer.serialize_f64(Duration::from_nanos(*unix_ns).as_secs_f64())
+    }
 }
 
 /// Lines skipped for one reason.
@@ -171,10 +187,8 @@ struct Tally {
 
 impl Tally {
     fn new(log: &Log, slots_max: usize) -> Self {
-        let timeline = match (log.events.first(), log.events.last()) {
-            (Some(first), Some(last)) => Timeline::spanning(first.at_unix_ns, last.at_unix_ns, slots_max),
-            _ => Timeline::default(),
-        };
+        let timeline = span_without_strays(&log.events, |event| event.at_unix_ns)
+            .map_or_else(Timeline::default, |(first, last)| Timeline::spanning(first, last, slots_max));
         Tally {
             passed: vec![0; log.keys.len()],
             refused: vec![RefusedBy::default(); log.keys.len()],
@@ -190,9 +204,12 @@ impl Tally {
         } else {
             self.refused[key].add(outcome);
         }
-        if let Some(slot) = self.timeline.slot_mut(event.at_unix_ns) {
-            slot.passed += u64::from(passed);
-            slot.refused += u64::from(!passed);
+        match self.timeline.slot_mut(event.at_unix_ns) {
+            Some(slot) => {
+                slot.passed += u64::from(passed);
+                slot.refused += u64::from(!passed);
+            }
+            None => self.timeline.outside += 1,
         }
     }
 

@@ -24,6 +24,8 @@ pub struct Timeline {
     pub step_s: u64,
     /// The slots, one after the other.
     pub slots: Vec<Slot>,
+    /// Requests before the first slot or after the last: strays, far from all others.
+    pub outside: u64,
 }
 
 /// The requests of one slot.
@@ -48,7 +50,8 @@ impl Timeline {
             .find(|step_s| needed(*step_s) <= slots_max)
             .unwrap_or(u64::MAX);
         let count = usize::try_from(needed(step_s)).unwrap_or(usize::MAX);
-        Timeline { start_unix_s: first_s - first_s % step_s, step_s, slots: vec![Slot::default(); count] }
+        let slots = vec![Slot::default(); count];
+        Timeline { start_unix_s: first_s - first_s % step_s, step_s, slots, outside: 0 }
     }
 
     /// The slot of a time; `None` outside the span.
@@ -56,6 +59,37 @@ impl Timeline {
         let since_s = (at_unix_ns / 1_000_000_000).checked_sub(self.start_unix_s)?;
         self.slots.get_mut(usize::try_from(since_s / self.step_s).ok()?)
     }
+}
+
+/// How few of the requests may be strays, at either end: one in so many, or a single one.
+const STRAYS_ONE_IN: usize = 1_000;
+
+/// In fewer requests than this, a single one is no stray.
+const STRAYS_FROM: usize = 20;
+
+/// How much longer strays must make the time to be left out.
+const STRAYS_STRETCH: u64 = 10;
+
+/// What is nearer than this to the others is no stray, however close together they are.
+const STRAYS_BEYOND_NS: u64 = MINUTE * 1_000_000_000;
+
+/// The first and the last of the times, in nanoseconds, that a timeline is worth drawing for; `None` without any. One line
+/// of a clock that was never set (1970) would press all others into a single slot.
+pub fn span_without_strays<T>(times: &[T], at: impl Fn(&T) -> u64) -> Option<(u64, u64)> {
+    let (first, last) = (at(times.first()?), at(times.last()?));
+    if times.len() < STRAYS_FROM {
+        return Some((first, last));
+    }
+    let strays = (times.len() / STRAYS_ONE_IN).max(1);
+    let (low, high) = (at(&times[strays]), at(&times[times.len() - 1 - strays]));
+    let most = (high - low).max(STRAYS_BEYOND_NS);
+    if (last - first) / STRAYS_STRETCH <= most {
+        return Some((first, last));
+    }
+    // What is near to the others is one of them: only the far ones are left out.
+    let from = times.partition_point(|time| at(time) < low.saturating_sub(most));
+    let to = times.partition_point(|time| at(time) <= high.saturating_add(most));
+    Some((at(&times[from]), at(&times[to - 1])))
 }
 
 #[cfg(test)]
@@ -84,7 +118,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn strays_do_not_stretch_the_span() {
+        let span = |seconds: &[u64]| {
+            let span = span_without_strays(seconds, |second| second * NS);
+            span.map(|(first, last)| (first / NS, last / NS))
+        };
+        let hour: Vec<u64> = (1_000_000..1_003_600).collect();
+        assert_eq!(span(&[]), None);
+        assert_eq!(span(&[7]), Some((7, 7)));
+        assert_eq!(span(&hour), Some((1_000_000, 1_003_599)));
+        let with = |before: &[u64], after: &[u64]| span(&[before, &hour, after].concat());
+        // Far ones go, at either end; a near one stays, and so do strays that are too many.
+        assert_eq!(with(&[0], &[]), Some((1_000_000, 1_003_599)));
+        assert_eq!(with(&[0, 999_000], &[1_004_000, u64::MAX / NS]), Some((999_000, 1_004_000)));
+        assert_eq!(with(&[], &[1_020_000]), Some((1_000_000, 1_020_000)));
+        assert_eq!(with(&[0; 9], &[]), Some((0, 1_003_599)));
+        // Few requests have no strays; many at one time may have one, but not one a few minutes off.
+        assert_eq!(span(&[0, 1_000_000, 1_000_001]), Some((0, 1_000_001)));
+        let at_once = [5_000_u64; 30];
+        assert_eq!(span(&[&[0], at_once.as_slice()].concat()), Some((5_000, 5_000)));
+        assert_eq!(span(&[&[4_500], at_once.as_slice()].concat()), Some((4_500, 5_000)));
+    }
+
     proptest! {
+        #[test]
+        fn few_are_outside(mut times in prop::collection::vec(any::<u64>(), 1..200)) {
+            times.sort_unstable();
+            let (first, last) = span_without_strays(&times, |time| *time).unwrap();
+            let outside = times.iter().filter(|time| !(first..=last).contains(*time)).count();
+            prop_assert!(first <= last && outside <= 2);
+        }
+
         #[test]
         fn every_time_of_the_span_has_a_slot(a in any::<u64>(), b in any::<u64>(), max in 2_usize..300) {
             let (first, last) = (a.min(b), a.max(b));

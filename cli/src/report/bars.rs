@@ -8,7 +8,7 @@ const FULL: char = '█';
 /// The length of a bar in eighths of a cell: `value` of `max`, where `max` fills `cells`. What is not 0
 /// shows.
 fn eighths(value: u64, max: u64, cells: usize) -> u64 {
-    if value == 0 || max == 0 {
+    if value == 0 || max == 0 || cells == 0 {
         return 0;
     }
     let whole = cells as u64 * EIGHTHS;
@@ -51,6 +51,7 @@ mod tests {
         assert_eq!(lying(1, 1_000_000, 4), "▏");
         assert_eq!(lying(u64::MAX, u64::MAX, 4), "████");
         assert_eq!(lying(3, 0, 4), "");
+        assert_eq!(lying(3, 3, 0), "");
     }
 
     #[test]

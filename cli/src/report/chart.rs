@@ -19,13 +19,16 @@ const REFUSED_ROWS: usize = 4;
 /// How far labels stand from each other at least, in columns.
 const LABEL_COLUMNS: usize = 10;
 
+/// How wide a slot is at most: a log of one second is no wall.
+const SLOT_COLUMNS_MAX: usize = 8;
+
 const DAY_S: u64 = 86_400;
 
 /// The chart, `width` columns wide at most.
 pub(super) fn chart(timeline: &Timeline, width: usize) -> String {
     let mut out = String::new();
     let slots = &timeline.slots;
-    let repeat = ((width - 2 * INDENT.len()) / slots.len().max(1)).max(1);
+    let repeat = ((width - 2 * INDENT.len()) / slots.len().max(1)).clamp(1, SLOT_COLUMNS_MAX);
     let panel = |out: &mut String, name: &str, of: fn(&Slot) -> u64, rows: usize, style: Style| {
         let values: Vec<u64> = slots.iter().map(of).collect();
         let most = values.iter().copied().max().unwrap_or(0);
@@ -50,29 +53,37 @@ pub(super) fn chart(timeline: &Timeline, width: usize) -> String {
     out
 }
 
-/// The axis with its ticks, and the labels under them.
+/// The axis with its ticks, and the labels under them. Round times are labelled, and the first slot too,
+/// if that leaves room for the first round time.
 fn axis(timeline: &Timeline, repeat: usize) -> (String, String) {
     let columns = timeline.slots.len() * repeat;
     let every_s = label_step_s(timeline.step_s, repeat);
-    let mut axis = String::new();
-    let mut labels = String::new();
-    let mut labels_width = 0;
-    for slot in 0..timeline.slots.len() {
+    let label_of = |slot: usize| {
         let at_s = timeline.start_unix_s + slot as u64 * timeline.step_s;
+        (label(at_s, every_s), at_s.is_multiple_of(every_s))
+    };
+    let mut shown: Vec<(usize, String)> = Vec::new();
+    let mut free_from = 0;
+    for slot in 0..timeline.slots.len() {
         let column = slot * repeat;
-        let label = label(at_s, every_s);
-        let fits = column >= labels_width && column + label.len() <= columns.max(label.len());
-        let tick = at_s.is_multiple_of(every_s) && fits;
-        axis.push(if tick { '┬' } else { '─' });
-        axis.extend(std::iter::repeat_n('─', repeat - 1));
-        if tick {
-            labels.extend(std::iter::repeat_n(' ', column - labels_width));
-            labels.push_str(&label);
-            labels_width = column + label.len() + 1;
-            labels.push(' ');
+        let (label, round) = label_of(slot);
+        if round && column >= free_from && (slot == 0 || column + label.len() <= columns) {
+            free_from = column + label.len() + 1;
+            shown.push((column, label));
         }
     }
-    (axis, labels.trim_end().to_owned())
+    let first = label_of(0).0;
+    if columns > 0 && shown.first().is_none_or(|(column, _)| *column > first.len()) {
+        shown.insert(0, (0, first));
+    }
+    let mut axis = vec!['─'; columns];
+    let mut labels = String::new();
+    for (column, label) in shown {
+        axis[column] = '┬';
+        labels.extend(std::iter::repeat_n(' ', column - labels.len()));
+        labels.push_str(&label);
+    }
+    (axis.into_iter().collect(), labels)
 }
 
 /// How much time lies between two labels: a multiple of the step that a clock or calendar has.
@@ -91,6 +102,7 @@ fn label(at_s: u64, every_s: u64) -> String {
     let format = match every_s {
         0..60 => "%H:%M:%S",
         60..DAY_S if at_s.is_multiple_of(DAY_S) => "%d %b",
+        60..DAY_S if !at_s.is_multiple_of(60) => "%H:%M:%S",
         60..DAY_S => "%H:%M",
         // From a quarter of a year on, days tell little.
         _ if every_s < 90 * DAY_S => "%d %b",
@@ -125,7 +137,7 @@ mod tests {
 
     fn timeline(step_s: u64, counts: &[(u64, u64)]) -> Timeline {
         let slots = counts.iter().map(|(passed, refused)| Slot { passed: *passed, refused: *refused });
-        Timeline { start_unix_s: NINE, step_s, slots: slots.collect() }
+        Timeline { start_unix_s: NINE, step_s, slots: slots.collect(), outside: 0 }
     }
 
     #[test]
@@ -156,6 +168,29 @@ mod tests {
         let shown = plain(&chart(&timeline(1, &[(1, 0)]), 80));
         assert!(shown.contains("refused: none\n"), "{shown}");
         assert_eq!(shown.lines().count(), 2 + PASSED_ROWS + 2, "{shown}");
+    }
+
+    #[test]
+    fn a_chart_of_one_slot_is_narrow_and_has_its_time() {
+        let mut timeline = timeline(1, &[(1, 0)]);
+        timeline.start_unix_s += 3;
+        let shown = plain(&chart(&timeline, 80));
+        assert!(shown.contains("\n  ████████\n"), "{shown}");
+        assert!(shown.ends_with("  ┬───────\n  09:00:03\n"), "{shown}");
+    }
+
+    #[test]
+    fn the_first_slot_has_a_label_if_there_is_room() {
+        let axis_from = |start_s: u64, step_s: u64, slots: usize| {
+            let mut timeline = timeline(step_s, &vec![(1, 1); slots]);
+            timeline.start_unix_s = start_s;
+            axis(&timeline, 1)
+        };
+        let expected = |axis: &str, labels: &str| (axis.to_owned(), labels.to_owned());
+        assert_eq!(axis_from(NINE + 13, 1, 14), expected("┬─────────────", "09:00:13"));
+        assert_eq!(axis_from(NINE + 11, 1, 19), expected("┬────────┬─────────", "09:00:11 09:00:20"));
+        assert_eq!(axis_from(NINE + 2_100, 300, 16), expected("─────┬──────────", "     10:00"));
+        assert_eq!(axis_from(NINE + 20, 20, 14), expected("┬─────────────", "09:00:20"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bars;
 mod chart;
+mod flow;
 mod text;
 
 use std::io::{self, Write};
@@ -10,12 +11,13 @@ use terminal_size::{Width, terminal_size};
 
 use crate::replay::summary::Summary;
 
-pub use text::text;
+pub use text::{sample_hint, text};
 
 /// How finely the timeline is cut for programs, which have no width.
 pub const JSON_SLOTS_MAX: usize = 60;
 
-const WIDTH_MIN: usize = 50;
+/// Below this, counts and times have no room side by side.
+const WIDTH_MIN: usize = 40;
 const WIDTH_DEFAULT: usize = 80;
 /// Beyond this, lines are longer than eyes like to follow.
 const WIDTH_MAX: usize = 132;
@@ -23,7 +25,7 @@ const WIDTH_MAX: usize = 132;
 /// How many columns a report may take: those of the terminal, or of `COLUMNS` where there is none.
 pub fn width() -> usize {
     let terminal = terminal_size().map(|(Width(columns), _)| usize::from(columns));
-    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     terminal.or_else(variable).unwrap_or(WIDTH_DEFAULT).clamp(WIDTH_MIN, WIDTH_MAX)
 }
 

@@ -10,6 +10,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use jiff::Timestamp;
 
+use super::flow::flow;
 use super::{bars, chart};
 use crate::replay::summary::{RefusedBy, Span, Summary, TopClient};
 
@@ -20,35 +21,61 @@ pub(super) const DIM: Style = Style::new().dimmed();
 const TITLE: Style = Style::new().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default();
 
-/// What the counts of a client take of the width, seven digits each.
-const COUNTS_COLUMNS: usize = 52;
+/// From which width on the totals have air between their columns.
+const WIDTH_FOR_AIR: usize = 60;
 
-/// From which width on clients are shown with the windows that refused them.
-const WIDTH_FOR_WINDOWS: usize = 72;
+/// How much of a client is shown at least, even if counts have to go for it: a whole IPv6 prefix, for a
+/// part of an address tells nothing.
+const CLIENT_CHARS: usize = 24;
+
+/// How much of a client is shown at most.
+const CLIENT_CHARS_MAX: usize = 60;
+
+/// How many counts a client has before those by window.
+const WITHOUT_WINDOWS: usize = 3;
+
+/// What the table puts between two columns.
+const BETWEEN: &str = "  ";
 
 /// The whole report, `width` columns wide at most where the words allow it.
 pub fn text(summary: &Summary, width: usize) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail, here and below.
-    let _ = head(&mut out, summary);
+    let _ = head(&mut out, summary, width);
     if summary.passed + summary.refused > 0 {
         let _ = totals(&mut out, summary, width);
         let _ = writeln!(out, "\n{TITLE}Over time{TITLE:#} {DIM}(UTC){DIM:#}");
         out.push_str(&chart::chart(&summary.timeline, width));
+        let _ = strays(&mut out, summary.timeline.outside, width);
         let _ = top(&mut out, summary, width);
     }
     let _ = skips(&mut out, summary, width);
     out
 }
 
-fn head(out: &mut String, summary: &Summary) -> std::fmt::Result {
-    writeln!(out, "{TITLE}{}{TITLE:#} on {}", summary.limit, summary.source)?;
-    let requests = summary.passed + summary.refused;
-    write!(out, "{INDENT}{} of {}", counted(requests, "request"), counted(summary.clients, "client"))?;
-    if let Some(Span { first_unix_ns, last_unix_ns }) = summary.span {
-        write!(out, ", {}", between(first_unix_ns, last_unix_ns))?;
+/// What stands under the report of the bundled sample.
+pub fn sample_hint(width: usize) -> String {
+    let mut out = String::new();
+    let phrases = ["This log is made up.", "For one of yours:", "tidegate replay access.log"];
+    let _ = flow(&mut out, &phrases, 0, 0, width);
+    out
+}
+
+/// Phrases in lines that all begin at the indent.
+fn indented(out: &mut String, phrases: &[&str], width: usize) -> std::fmt::Result {
+    out.push_str(INDENT);
+    flow(out, phrases, INDENT.len(), INDENT.len(), width)
+}
+
+fn head(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
+    let limit = format!("{TITLE}{}{TITLE:#}", summary.limit);
+    flow(out, &[&limit, &format!("on {}", summary.source)], 0, INDENT.len(), width)?;
+    let requests = counted(summary.passed + summary.refused, "request");
+    let clients = counted(summary.clients, "client");
+    match summary.span {
+        Some(span) => indented(out, &[&format!("{requests} of {clients},"), &between(span)], width)?,
+        None => indented(out, &[&format!("{requests} of {clients}")], width)?,
     }
-    writeln!(out)?;
     if let Some(align) = summary.align {
         let begin = match align {
             "clock" => "windows begin at whole periods of Unix time",
@@ -59,19 +86,23 @@ fn head(out: &mut String, summary: &Summary) -> std::fmt::Result {
             Some(false) => "refused requests use up nothing",
             _ => "refused requests count",
         };
-        writeln!(out, "{INDENT}{DIM}{begin}; {counts}{DIM:#}")?;
+        indented(out, &[&format!("{DIM}{begin};"), &format!("{counts}{DIM:#}")], width)?;
     }
     if let Some(why) = &summary.incomplete {
-        writeln!(out, "{INDENT}{WARNING}The log was read only in part: {why}{WARNING:#}")?;
+        let read = format!("{WARNING}The log was read only in part:");
+        indented(out, &[&read, &format!("{why}{WARNING:#}")], width)?;
     }
     Ok(())
 }
 
 fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
     let requests = summary.passed + summary.refused;
-    let mut line = |name: &str, count: u64, style: Style| {
+    let digits = HumanCount(summary.passed.max(summary.refused)).to_string().len();
+    let (names, digits) = if width < WIDTH_FOR_AIR { (15, digits) } else { (16, 13) };
+    let line = |out: &mut String, name: &str, count: u64, style: Style| {
         let share = percent(count, requests);
-        let counts = format!("{INDENT}{name:<16}{:>13} {share:>8}  ", HumanCount(count).to_string());
+        let count_shown = HumanCount(count).to_string();
+        let counts = format!("{INDENT}{name:<names$}{count_shown:>digits$} {share:>8}  ");
         let room = width.saturating_sub(counts.chars().count() + INDENT.len());
         let bar = bars::lying(count, requests, room);
         match bar.as_str() {
@@ -79,19 +110,29 @@ fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result
             bar => writeln!(out, "{counts}{style}{bar}{style:#}"),
         }
     };
-    line("passed", summary.passed, PASSED)?;
-    line("refused", summary.refused, REFUSED)?;
+    line(out, "passed", summary.passed, PASSED)?;
+    line(out, "refused", summary.refused, REFUSED)?;
     let RefusedBy { burst, sustain, both, limit: _, full } = summary.refused_by;
     if burst + sustain + both > 0 {
-        line("  burst only", burst, REFUSED)?;
-        line("  sustain only", sustain, REFUSED)?;
-        line("  both", both, REFUSED)?;
+        line(out, "  burst only", burst, REFUSED)?;
+        line(out, "  sustain only", sustain, REFUSED)?;
+        line(out, "  both", both, REFUSED)?;
     }
     if full > 0 {
-        line("  no room", full, REFUSED)?;
-        writeln!(out, "{INDENT}{WARNING}--max-keys leaves some of the clients no room{WARNING:#}")?;
+        line(out, "  no room", full, REFUSED)?;
+        let warning = format!("{WARNING}--max-keys leaves some of the clients no room{WARNING:#}");
+        indented(out, &[&warning], width)?;
     }
     Ok(())
+}
+
+fn strays(out: &mut String, outside: u64, width: usize) -> std::fmt::Result {
+    if outside == 0 {
+        return Ok(());
+    }
+    let times = if outside == 1 { "a time" } else { "times" };
+    let what = format!("{WARNING}not shown: {}", counted(outside, "request"));
+    indented(out, &[&what, &format!("at {times} far from all others{WARNING:#}")], width)
 }
 
 fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
@@ -105,21 +146,34 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         shown => format!("Refused most: {shown} of {}", counted(summary.clients_refused, "client")),
     };
     writeln!(out, "\n{TITLE}{title}{TITLE:#}")?;
-    // A narrow page has no room for what refused them.
-    let windows = width >= WIDTH_FOR_WINDOWS
-        && summary
-            .top
-            .iter()
-            .any(|client| client.refused_by.burst + client.refused_by.sustain + client.refused_by.both > 0);
+    let by_window = |by: &RefusedBy| by.burst + by.sustain + by.both > 0;
+    let windows = summary.top.iter().any(|client| by_window(&client.refused_by));
+    let names: &[&str] = match windows {
+        true => &["refused", "share", "passed", "burst", "sustain", "both"],
+        false => &["refused", "share", "passed"],
+    };
+    let counts: Vec<Vec<String>> = summary.top.iter().map(counts).collect();
+    // A narrow page has no room for all: columns go, from the right, until the clients fit. One
+    // window without the others would not add up.
+    let client_chars = summary.top.iter().map(|client| client.client.chars().count()).max().unwrap_or(0);
+    let mut columns = names.len();
+    let room = |columns: usize| {
+        let wide = |at: usize| counts.iter().map(|row| row[at].len()).fold(names[at].len(), usize::max);
+        let taken: usize = (0..columns).map(|at| BETWEEN.len() + wide(at)).sum();
+        width.saturating_sub(INDENT.len() + taken)
+    };
+    while columns > 1 && room(columns) < client_chars.min(CLIENT_CHARS) {
+        columns = (columns - 1).min(WITHOUT_WINDOWS);
+    }
+    let client_chars_max = room(columns).clamp(1, CLIENT_CHARS_MAX);
+
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let mut header = vec!["client", "refused", "share", "passed"];
-    if windows {
-        header.extend(["burst", "sustain", "both"]);
-    }
-    table.set_header(header);
-    for client in &summary.top {
-        table.add_row(row(client, windows, width.saturating_sub(COUNTS_COLUMNS).clamp(20, 60)));
+    table.set_header(["client"].iter().chain(&names[..columns]));
+    for (client, counts) in summary.top.iter().zip(&counts) {
+        let mut row = vec![cut(&client.client, client_chars_max)];
+        row.extend_from_slice(&counts[..columns]);
+        table.add_row(row);
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -131,27 +185,29 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
             _ => writeln!(out, " {line}")?,
         }
     }
+    if columns < names.len() {
+        let left_out = format!("{}{DIM:#}", names[columns..].join(", "));
+        indented(out, &[&format!("{DIM}for want of room without"), &left_out], width)?;
+    }
     Ok(())
 }
 
-fn row(client: &TopClient, windows: bool, client_chars_max: usize) -> Vec<String> {
-    let mut name: String = client.client.chars().take(client_chars_max).collect();
-    if name.len() < client.client.len() {
-        name.pop();
-        name.push('…');
-    }
+/// The counts of a client, in the order of the columns.
+fn counts(client: &TopClient) -> Vec<String> {
     let count = |count: u64| HumanCount(count).to_string();
-    let mut row = vec![
-        name,
-        count(client.refused),
-        percent(client.refused, client.passed + client.refused),
-        count(client.passed),
-    ];
-    if windows {
-        let RefusedBy { burst, sustain, both, .. } = client.refused_by;
-        row.extend([count(burst), count(sustain), count(both)]);
+    let share = percent(client.refused, client.passed + client.refused);
+    let RefusedBy { burst, sustain, both, .. } = client.refused_by;
+    vec![count(client.refused), share, count(client.passed), count(burst), count(sustain), count(both)]
+}
+
+/// `text`, or its beginning if it has more characters than that.
+fn cut(text: &str, chars_max: usize) -> String {
+    let mut shown: String = text.chars().take(chars_max).collect();
+    if shown.len() < text.len() {
+        shown.pop();
+        shown.push('…');
     }
-    row
+    shown
 }
 
 fn skips(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
@@ -165,35 +221,26 @@ fn skips(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result 
     let digits = numbers.iter().map(String::len).max().unwrap_or(0);
     for (number, skipped) in numbers.iter().zip(&summary.skipped_first) {
         write!(out, "{INDENT}{WARNING}line {number:>digits$}{WARNING:#}  ")?;
-        wrapped(out, &skipped.reason, INDENT.len() + "line ".len() + digits + 2, width)?;
+        let indent = INDENT.len() + "line ".len() + digits + 2;
+        flow(out, &phrases(&skipped.reason), indent, indent, width)?;
     }
     let more = summary.skipped - summary.skipped_first.len() as u64;
     if more > 0 {
         writeln!(out, "{INDENT}and {} more; all of them by reason:", HumanCount(more))?;
         for skipped in &summary.skipped_by {
             let count = HumanCount(skipped.lines).to_string();
-            writeln!(out, "{INDENT}{count:>10}  {}", skipped.reason)?;
+            write!(out, "{INDENT}{count:>10}  ")?;
+            let indent = INDENT.len() + 10 + 2;
+            flow(out, &phrases(skipped.reason), indent, indent, width)?;
         }
     }
     Ok(())
 }
 
-/// `words` and a line break; the line has `indent` columns already, and more lines begin that far in.
-fn wrapped(out: &mut String, words: &str, indent: usize, width: usize) -> std::fmt::Result {
-    let mut column = indent;
-    for word in words.split(' ') {
-        let chars = word.chars().count();
-        if column > indent && column + 1 + chars > width {
-            write!(out, "\n{:indent$}", "")?;
-            column = indent;
-        } else if column > indent {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += chars;
-    }
-    writeln!(out)
+/// A reason in parts that are better not broken: what was found, what is wrong with it, what helps.
+fn phrases(reason: &str) -> Vec<&str> {
+    let parts = reason.split_inclusive("\": ").flat_map(|part| part.split_inclusive("; "));
+    parts.map(|part| part.strip_suffix(' ').unwrap_or(part)).collect()
 }
 
 /// `1 line`, `2,000 lines`.
@@ -216,7 +263,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// From one time to another, the day said once if it is one day.
-fn between(first_unix_ns: u64, last_unix_ns: u64) -> String {
+fn between(Span { first_unix_ns, last_unix_ns }: Span) -> String {
     let at = |unix_ns: u64, format: &str| {
         let second = i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX);
         Timestamp::from_second(second).map_or_else(|_| "?".to_owned(), |at| at.strftime(format).to_string())

@@ -19,8 +19,18 @@ pub(crate) fn tidegate() -> Command {
     command
 }
 
-/// What `tidegate replay` with these arguments does with this on standard input.
+/// What `tidegate replay` with these arguments does with this on standard input, which is a pipe if there
+/// is a `-` to read it.
 pub(crate) fn replay(args: &[&str], input: &[u8]) -> Output {
+    if !args.contains(&"-") {
+        assert!(input.is_empty(), "input that nobody reads");
+        return tidegate().arg("replay").args(args).stdin(Stdio::null()).output().unwrap();
+    }
+    pipe(args, input)
+}
+
+/// What `tidegate replay` with these arguments does at the end of a pipe.
+pub(crate) fn pipe(args: &[&str], input: &[u8]) -> Output {
     let mut child = tidegate()
         .arg("replay")
         .args(args)

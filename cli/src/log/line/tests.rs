@@ -56,21 +56,38 @@ fn fractions_of_a_second_are_kept() {
 
 #[test]
 fn bad_times_are_named() {
+    const RANGE: &str = "must lie between 1970 and July 2554";
+    const SHAPE: &str = "time is not day/Mon/year:hh:mm:ss zone";
     for (time, why) in [
-        ("31/Feb/2025:13:55:36 +0000", "31/Feb"),
-        ("10/Foo/2025:13:55:36 +0000", "Foo"),
-        ("10/Oct/2025:24:55:36 +0000", "24"),
-        ("10/Oct/2025:13:55:36", "36"),
-        ("10/Oct/2025:13:55:36 UTC", "UTC"),
-        ("2025-10-10T13:55:36Z", "2025-10-10T13:55:36Z"),
-        ("31/Dec/1969:23:59:59 +0000", "must lie between 1970 and July 2554"),
-        ("10/Oct/9998:13:55:36 +0000", "must lie between 1970 and July 2554"),
+        ("31/Feb/2025:13:55:36 +0000", "no such day"),
+        ("29/Feb/2100:13:55:36 +0000", "no such day"),
+        ("00/Oct/2025:13:55:36 +0000", "no such day"),
+        ("31/Jun/2025:13:55:36 +0000", "no such day"),
+        ("10/Foo/2025:13:55:36 +0000", "no such month (Jan to Dec)"),
+        ("10/10/2025:13:55:36 +0000", "no such month (Jan to Dec)"),
+        ("10/Oct/2025:24:55:36 +0000", "no such time of day"),
+        ("10/Oct/2025:13:60:36 +0000", "no such time of day"),
+        ("10/Oct/2025:13:55:61 +0000", "no such time of day"),
+        ("10/Oct/2025:13:55:36", "no zone, as in +0000"),
+        ("10/Oct/2025:13:55:36.125", "no zone, as in +0000"),
+        ("10/Oct/2025:13:55:36 UTC", "zone is not like +0000"),
+        ("10/Oct/2025:13:55:36 ", "zone is not like +0000"),
+        ("2025-10-10T13:55:36Z", SHAPE),
+        ("10/Oct/2025 13:55:36 +0000", SHAPE),
+        ("10/Oct/2025:13:55 +0000", SHAPE),
+        ("ten/Oct/2025:13:55:36 +0000", SHAPE),
+        ("10/Oct/20255:13:55:36 +0000", RANGE),
+        ("31/Dec/1969:23:59:59 +0000", RANGE),
+        ("10/Oct/9998:13:55:36 +0000", RANGE),
     ] {
         let line = COMMON.replace("10/Oct/2025:13:55:36 +0000", time);
         let error = parse(line.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), "bad time", "{time}");
-        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(error.to_string(), format!("bad time \"{time}\": {why}"));
     }
+    let long = COMMON.replace("+0000", &"0".repeat(60));
+    let error = parse(long.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("000…\": zone is not like"), "{error}");
 }
 
 #[test]
@@ -91,7 +108,10 @@ fn faults_are_told_apart() {
     fails(&COMMON.replace("- - ", "- "), "other than client, identity and user before the time");
     fails(&format!(" {COMMON}"), "other than client, identity and user before the time");
     // A virtual host in front must not become the client.
-    fails(&format!("example.com:443 {COMMON}"), "other than client, identity and user before the time");
+    let before = "a field before the client, a virtual host perhaps; cut -d' ' -f2- drops it";
+    fails(&format!("example.com:443 {COMMON}"), before);
+    fails(&format!("example.com:443 {}", COMMON.replace("- - [", "- Jane Doe [")), before);
+    fails(&COMMON.replace("- - [", "- - - ["), "other than client, identity and user before the time");
     fails("a b c d e f", "no time in brackets");
     fails("a b c [d", "no time in brackets");
     fails("a b c [d]", "no time in brackets");
@@ -118,6 +138,14 @@ proptest! {
         let mut line = COMMON.to_owned();
         line.replace_range(at..(at + cut).min(COMMON.len()), &put);
         let _ = parse(line.as_bytes());
+    }
+
+    #[test]
+    fn no_damage_to_a_time_panics(at in 0_usize..26, cut in 0_usize..8, put in "[^\\]]{0,4}") {
+        let mut time = "10/Oct/2025:13:55:36 +0000".to_owned();
+        time.replace_range(at..(at + cut).min(26), &put);
+        prop_assert!(!fault(&time).is_empty());
+        let _ = unix_ns(&time);
     }
 
     #[test]

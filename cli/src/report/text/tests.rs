@@ -30,6 +30,7 @@ fn sample() -> Summary {
             start_unix_s,
             step_s: 30,
             slots: vec![Slot { passed: 1_900, refused: 0 }, Slot { passed: 0, refused: 100 }],
+            outside: 0,
         },
         skipped_by: vec![SkippedBy { reason: "empty", lines: 6 }],
         skipped_first: vec![SkippedLine { line: 1_001, reason: "empty".to_owned() }],
@@ -60,19 +61,67 @@ fn every_part_is_there() {
 
 #[test]
 fn no_line_is_wider_than_the_page() {
-    for width in [80, 100, 132] {
-        for line in plain(&sample(), width).lines() {
-            assert!(line.chars().count() <= width, "{line}");
-            assert_eq!(line, line.trim_end());
+    let mut busy = sample();
+    busy.incomplete = Some("reading stopped in line 1,234,567: the gzip data ends early".to_owned());
+    busy.refused_by.full = 3;
+    busy.timeline.outside = 1_234;
+    busy.passed = 123_456_789;
+    busy.skipped_first[0].reason = "other than client, identity and user before the time".to_owned();
+    busy.skipped_by[0].reason = "other than client, identity and user before the time";
+    let mut days = sample();
+    days.span = Some(Span { first_unix_ns: 0, last_unix_ns: u64::MAX });
+    days.top[0].client = "2001:db8:aaaa:bbbb::/64".to_owned();
+    for width in 40..=132 {
+        for summary in [sample(), busy.clone(), days.clone()] {
+            for line in plain(&summary, width).lines().chain(sample_hint(width).lines()) {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+                assert_eq!(line, line.trim_end());
+            }
         }
     }
 }
 
 #[test]
-fn long_reasons_go_on_below_themselves() {
-    let mut out = String::from("line 1  ");
-    wrapped(&mut out, "one two three four", 8, 16).unwrap();
-    assert_eq!(out, "line 1  one two\n        three\n        four\n");
+fn reasons_break_where_they_pause() {
+    for reason in [r#"bad time "x: y; z": no such day"#, "one; two; three", "empty"] {
+        assert_eq!(phrases(reason).join(" "), reason);
+    }
+    assert_eq!(phrases(r#"bad time "1 2": no such day"#), [r#"bad time "1 2":"#, "no such day"]);
+}
+
+#[test]
+fn strays_are_told() {
+    assert!(!plain(&sample(), 80).contains("not shown"));
+    for (outside, expected) in
+        [(1, "  not shown: 1 request at a time far"), (2, "  not shown: 2 requests at times far")]
+    {
+        let mut summary = sample();
+        summary.timeline.outside = outside;
+        let page = plain(&summary, 80);
+        assert!(page.contains(&format!("{expected} from all others\n")), "{page}");
+    }
+}
+
+#[test]
+fn columns_go_before_addresses_are_cut_and_are_named() {
+    let mut summary = sample();
+    for (client, width, header, without) in [
+        ("2001:db8:aaaa:bbbb::/64", 80, "refused   share  passed  burst  sustain  both\n", None),
+        ("2001:db8:aaaa:bbbb::/64", 60, "refused   share  passed\n", Some("burst, sustain, both")),
+        ("2001:db8:aaaa:bbbb::/64", 40, "refused\n", Some("share, passed, burst, sustain, both")),
+        ("192.0.2.1", 40, "refused   share  passed\n", Some("burst, sustain, both")),
+    ] {
+        summary.top[0].client = client.to_owned();
+        let page = plain(&summary, width);
+        assert!(page.contains(header) && page.contains(client), "{page}");
+        match without {
+            Some(names) => {
+                let words: Vec<&str> = page.split_whitespace().collect();
+                assert!(words.join(" ").contains(&format!("for want of room without {names}")), "{page}");
+            }
+            None => assert!(!page.contains("want of room"), "{page}"),
+        }
+    }
 }
 
 #[test]
