@@ -2,6 +2,7 @@
 //! process. `benches/README.md` says how to run it and how to read what it prints.
 
 mod contestants;
+mod decisions;
 mod measure;
 mod memory;
 mod options;
@@ -34,19 +35,35 @@ fn main() -> ExitCode {
     }
 }
 
+/// What `--only` calls the check of the decisions, which is no workload.
+const DECISIONS: &str = "decisions";
+
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let cores = std::thread::available_parallelism()?.get();
-    let mut groups = workload::all(cores, options.quick);
-    if let Some(only) = options.only.as_deref() {
+    let only = options.only.as_deref();
+    if only != Some(DECISIONS) {
+        time(&chosen(workload::all(cores, options.quick), only)?, cores, options)?;
+    }
+    if only.is_none_or(|only| only == DECISIONS) {
+        let verdicts = decisions::verdicts(cores)?;
+        report::print_verdicts(cores, &verdicts);
+        decisions::assert_ours(&verdicts)?;
+    }
+    Ok(())
+}
+
+/// The workloads of this name, or all.
+fn chosen(mut groups: Vec<Group>, only: Option<&str>) -> Result<Vec<Group>, Box<dyn Error>> {
+    if let Some(only) = only {
         for group in &mut groups {
             group.workloads.retain(|workload| workload.name == only);
         }
         groups.retain(|group| !group.workloads.is_empty());
-        if groups.is_empty() {
-            return Err(format!("no such workload; there are: {}", workload::names()).into());
-        }
     }
-    time(&groups, cores, options)
+    if groups.is_empty() {
+        return Err(format!("no such workload; there are: {}, {DECISIONS}", workload::names()).into());
+    }
+    Ok(groups)
 }
 
 /// Times every workload of every group, and reports.

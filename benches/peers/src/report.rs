@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::contestants::REFERENCE;
+use crate::decisions::Verdict;
 use crate::measure::{Held, Row};
 
 pub(crate) fn print_heading(cores: usize) {
@@ -54,6 +55,16 @@ pub(crate) fn print_memory(held: &[Held]) {
             }
         }
         println!();
+    }
+}
+
+pub(crate) fn print_verdicts(threads: usize, verdicts: &[Verdict]) {
+    println!("\nadmitted ÷ due, {threads} threads; a window's edge or a race may show only in some runs\n");
+    println!("{:<21} {:>9} {:>9} {:>9}", "contestant", "one key", "many keys", "edge");
+    for verdict in verdicts {
+        let Verdict { contestant, one_key, many_keys, edge, .. } = verdict;
+        print!("{contestant:<21} {one_key:>9.6} {many_keys:>9.6} {edge:>9.6}");
+        println!("{}", if verdict.admits_too_many() { "  admits too many" } else { "" });
     }
 }
 

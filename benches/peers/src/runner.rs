@@ -23,6 +23,9 @@ pub(crate) trait Runner {
     /// Checks each part on a thread of its own.
     fn round(&self, parts: &[Part<'_>]) -> Result<Round, Box<dyn Error>>;
 
+    /// What evictions have forgiven, in limits of one key.
+    fn forgiven_limits(&self) -> f64;
+
     /// Tokens that come back to one key in this time, by the contestant's own settings.
     fn comes_back(&self, limit: &TokenLimit, elapsed: Duration) -> f64;
 }
@@ -104,6 +107,10 @@ impl<K: Key + ?Sized, C: Contestant<K>> Runner for Timed<K, C> {
         let ns = threads.iter().map(|(ns, _)| ns).sum::<f64>() / threads.len() as f64;
         let admitted = threads.iter().map(|(_, admitted)| admitted).sum();
         Ok(Round { ns, admitted })
+    }
+
+    fn forgiven_limits(&self) -> f64 {
+        self.contestant.forgiven_limits()
     }
 
     fn comes_back(&self, limit: &TokenLimit, elapsed: Duration) -> f64 {

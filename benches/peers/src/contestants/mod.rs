@@ -17,6 +17,9 @@ use rivals::{Governor, Pingora, QuotaRs, RateNet, TokioRateLimit, Trypema};
 /// The contestant whose time is the unit of all ratios. It takes part everywhere.
 pub(crate) const REFERENCE: &str = ours::EXACT;
 
+/// Those whose decisions are asserted, and not only printed.
+pub(crate) const OURS: &[&str] = &[ours::EXACT];
+
 /// What a limiter must be able to do to be timed: for keys of type `K`, `u64` or `str`. `check` is called
 /// from many threads at once; it reads the time and applies the limit by itself, so both are in what is
 /// timed.
@@ -34,6 +37,11 @@ pub(crate) trait Contestant<K: ?Sized>: Sized + Sync {
     /// How many keys it holds, if it can tell exactly.
     fn keys_held(&self) -> Option<usize> {
         None
+    }
+
+    /// What was forgiven where keys had to make room for others, so far: 1.0 is the whole limit of one key.
+    fn forgiven_limits(&self) -> f64 {
+        0.0
     }
 
     /// Tokens that may come back to one key in this time: more than the limit says where a limiter cannot
