@@ -28,7 +28,7 @@ impl Options {
     pub(crate) fn pace(&self) -> Pace {
         if self.quick {
             // What the last group takes to fill, and the decisions, come on top of the time.
-            Pace { checks: 1 << 17, rounds_max: 31, time_max: Duration::from_secs(25) }
+            Pace { checks: 1 << 17, rounds_max: 31, time_max: Duration::from_secs(22) }
         } else {
             Pace { checks: 1 << 20, rounds_max: 41, time_max: Duration::from_secs(600) }
         }
