@@ -2,9 +2,14 @@
 //! process. `benches/README.md` says how to run it and how to read what it prints.
 
 mod contestants;
+mod decisions;
 mod measure;
+mod memory;
 mod options;
 mod report;
+mod runner;
+mod stats;
+mod stream;
 mod workload;
 
 use std::error::Error;
@@ -13,7 +18,12 @@ use std::time::Instant;
 
 use clap::Parser;
 
+use measure::Filled;
 use options::Options;
+use workload::Group;
+
+#[global_allocator]
+static ALLOCATOR: memory::Counting = memory::Counting;
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
@@ -25,27 +35,59 @@ fn main() -> ExitCode {
     }
 }
 
+/// What `--only` calls the check of the decisions, which is no workload.
+const DECISIONS: &str = "decisions";
+
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let cores = std::thread::available_parallelism()?.get();
-    let workloads: Vec<_> = workload::all(cores)
-        .into_iter()
-        .filter(|workload| options.only.as_deref().is_none_or(|only| workload.name == only))
-        .collect();
-    if workloads.is_empty() {
-        return Err(format!("no such workload; there are: {}", workload::names(cores)).into());
+    let only = options.only.as_deref();
+    if only != Some(DECISIONS) {
+        time(&chosen(workload::all(cores, options.quick), only)?, cores, options)?;
     }
+    if only.is_none_or(|only| only == DECISIONS) {
+        let verdicts = decisions::verdicts(cores)?;
+        report::print_verdicts(cores, &verdicts);
+        decisions::assert_ours(&verdicts)?;
+    }
+    Ok(())
+}
 
-    let pace = options.pace();
-    let start = Instant::now();
-    let mut rows = Vec::new();
-    report::print_heading(cores);
-    for (done, workload) in workloads.iter().enumerate() {
-        let left = pace.time_max.saturating_sub(start.elapsed());
-        let share = left / u32::try_from(workloads.len() - done)?;
-        let measured = measure::workload(workload, &pace, share)?;
-        report::print_rows(&measured);
-        rows.extend(measured);
+/// The workloads of this name, or all.
+fn chosen(mut groups: Vec<Group>, only: Option<&str>) -> Result<Vec<Group>, Box<dyn Error>> {
+    if let Some(only) = only {
+        for group in &mut groups {
+            group.workloads.retain(|workload| workload.name == only);
+        }
+        groups.retain(|group| !group.workloads.is_empty());
     }
+    if groups.is_empty() {
+        return Err(format!("no such workload; there are: {}, {DECISIONS}", workload::names()).into());
+    }
+    Ok(groups)
+}
+
+/// Times every workload of every group, and reports.
+fn time(groups: &[Group], cores: usize, options: &Options) -> Result<(), Box<dyn Error>> {
+    let (pace, start) = (options.pace(), Instant::now());
+    let (mut rows, mut held, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut to_do: usize = groups.iter().map(|group| group.workloads.len()).sum();
+    report::print_heading(cores);
+    for group in groups {
+        let (filled, bytes) = Filled::new(group)?;
+        held.extend(bytes);
+        remarks.extend(filled.remarks());
+        for workload in &group.workloads {
+            let left = pace.time_max.saturating_sub(start.elapsed());
+            let measured = filled.rows(workload, &pace, left / u32::try_from(to_do)?)?;
+            to_do -= 1;
+            report::print_rows(&measured);
+            rows.extend(measured);
+        }
+    }
+    report::print_memory(&held);
+    remarks.sort_unstable();
+    remarks.dedup();
+    report::print_remarks(&remarks);
     if let Some(path) = &options.json {
         report::write_json(path, &rows)?;
     }

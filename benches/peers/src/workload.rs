@@ -1,16 +1,8 @@
-//! What is checked: which keys in which order, by how many threads, under which limit.
+//! What is checked: how many keys in which order, by how many threads, under which limit.
 
 use std::time::Duration;
 
-use rand::distr::{Distribution, Uniform};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use rand_distr::Zipf;
-
-/// Keys in one thread's stream. 16 MiB of indexes: longer than any cache keeps, so that a round never
-/// finds its own keys still warm from the round before, yet read in order, so that the next index is
-/// always there.
-pub(crate) const STREAM_LEN: usize = 1 << 22;
+use crate::contestants::{self as line_up, Entry};
 
 /// The one limit that all contestants of a workload are built with, as a token bucket.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +14,18 @@ pub(crate) struct TokenLimit {
     pub(crate) burst: u32,
 }
 
+impl TokenLimit {
+    /// How long an empty bucket takes to be full: the window of a contestant that counts in windows.
+    pub(crate) fn window(&self) -> Duration {
+        let ns = self.period.as_nanos() * u128::from(self.burst) / u128::from(self.tokens);
+        Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn tokens_per_second(&self) -> f64 {
+        f64::from(self.tokens) / self.period.as_secs_f64()
+    }
+}
+
 /// A burst of 100 million, which no run uses up, so every check passes. A token takes 10 s to come back:
 /// no key is idle before the limiter is filled, or one that evicts idle keys would never be full.
 const ALL_PASS: TokenLimit = TokenLimit { tokens: 6, period: Duration::from_secs(60), burst: 100_000_000 };
@@ -29,71 +33,102 @@ const ALL_PASS: TokenLimit = TokenLimit { tokens: 6, period: Duration::from_secs
 /// One a day: the check that fills the limiter beforehand takes it, and every other is refused.
 const ALL_REFUSED: TokenLimit = TokenLimit { tokens: 1, period: Duration::from_secs(24 * 60 * 60), burst: 1 };
 
+/// A key of the flood owes a hundredth of its limit, and owes it as long as the flood lasts: there is always
+/// somebody who could be evicted at little cost, and never anybody who is idle.
+const OWES_A_LITTLE: TokenLimit = TokenLimit { tokens: 1, period: Duration::from_secs(60 * 60), burst: 100 };
+
+/// What a contestant is built for.
 #[derive(Clone, Copy, Debug)]
-enum Order {
+pub(crate) struct Setup {
+    /// Keys that it will be filled with.
+    pub(crate) keys: u32,
+    pub(crate) limit: TokenLimit,
+    /// More keys will come than it has room for.
+    pub(crate) flooded: bool,
+}
+
+/// What the timed checks must answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    Pass,
+    Refuse,
+    /// Either: for keys that there is no room for, limiters differ in what they promise.
+    Any,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
     /// Every key as likely as any other.
     Uniform,
     /// Key of rank r with odds in proportion to 1/r: a few are asked for again and again.
     Zipf,
+    /// New keys only, each of them once.
+    OneShot,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) threads: usize,
-    pub(crate) keys: u32,
-    pub(crate) limit: TokenLimit,
-    /// What every timed check must answer.
-    pub(crate) admits: bool,
-    order: Order,
+    pub(crate) order: Order,
 }
 
-impl Workload {
-    fn new(name: &'static str, threads: usize, keys: u32, order: Order) -> Self {
-        Self { name, threads, keys, limit: ALL_PASS, admits: true, order }
+/// Workloads that the same limiters, filled once, are asked in one after the other.
+pub(crate) struct Group {
+    pub(crate) setup: Setup,
+    pub(crate) answers: Answers,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) workloads: Vec<Workload>,
+}
+
+impl Group {
+    fn new(keys: u32, entries: Vec<Entry>) -> Self {
+        let setup = Setup { keys, limit: ALL_PASS, flooded: false };
+        Self { setup, answers: Answers::Pass, entries, workloads: Vec::new() }
     }
 
-    fn refused(self) -> Self {
-        Self { limit: ALL_REFUSED, admits: false, ..self }
+    fn workload(mut self, name: &'static str, threads: usize, order: Order) -> Self {
+        self.workloads.push(Workload { name, threads, order });
+        self
     }
 
-    /// The keys of each thread, the same in every run and for every contestant.
-    pub(crate) fn streams(&self) -> Result<Vec<Vec<u32>>, Box<dyn std::error::Error>> {
-        (0..self.threads as u64)
-            .map(|thread| {
-                let rng = StdRng::seed_from_u64(0x7469_6465 + thread);
-                Ok(match self.order {
-                    Order::Uniform => indexes(Uniform::new(0, self.keys)?, rng, |key| key),
-                    // Ranks count from 1. The cast is exact: ranks are whole and fit in 32 bits.
-                    #[allow(clippy::cast_possible_truncation)]
-                    Order::Zipf => {
-                        indexes(Zipf::new(f64::from(self.keys), 1.0)?, rng, |rank| rank as u32 - 1)
-                    }
-                })
-            })
-            .collect()
+    fn refused(mut self) -> Self {
+        self.setup.limit = ALL_REFUSED;
+        self.answers = Answers::Refuse;
+        self
+    }
+
+    fn flooded(mut self) -> Self {
+        (self.setup.limit, self.setup.flooded) = (OWES_A_LITTLE, true);
+        self.answers = Answers::Any;
+        self
     }
 }
 
-fn indexes<T>(distribution: impl Distribution<T>, mut rng: impl Rng, index: impl Fn(T) -> u32) -> Vec<u32> {
-    (0..STREAM_LEN).map(|_| index(distribution.sample(&mut rng))).collect()
-}
-
-/// Every workload, with those for all cores last.
-pub(crate) fn all(cores: usize) -> Vec<Workload> {
+/// Every workload, those that take longest to fill first: what is left of the time goes to the others.
+/// With `quick` the slow contestants sit some out.
+pub(crate) fn all(cores: usize, quick: bool) -> Vec<Group> {
+    let (ids, texts) = (line_up::for_ids(false), line_up::for_texts(quick));
     vec![
-        Workload::new("uniform_1k", 1, 1_000, Order::Uniform),
-        Workload::new("uniform_1m", 1, 1_000_000, Order::Uniform),
-        Workload::new("zipf_1m", 1, 1_000_000, Order::Zipf),
-        Workload::new("hot", cores, 1, Order::Uniform),
-        Workload::new("refused_hot", cores, 1, Order::Uniform).refused(),
-        Workload::new("uniform_1m", cores, 1_000_000, Order::Uniform),
-        Workload::new("zipf_1m", cores, 1_000_000, Order::Zipf),
+        Group::new(10_000_000, line_up::for_many()).workload("uniform_10m", 1, Order::Uniform),
+        Group::new(1_000_000, line_up::for_ids(quick))
+            .workload("uniform_1m", 1, Order::Uniform)
+            .workload("zipf_1m", 1, Order::Zipf)
+            .workload("uniform_1m", cores, Order::Uniform)
+            .workload("zipf_1m", cores, Order::Zipf),
+        Group::new(1_000_000, texts).workload("string_1m", 1, Order::Uniform),
+        Group::new(1_000_000, line_up::for_flood()).flooded().workload("flood", 1, Order::OneShot),
+        Group::new(1_000, ids.clone()).workload("uniform_1k", 1, Order::Uniform),
+        Group::new(1, ids.clone()).workload("hot", cores, Order::Uniform),
+        Group::new(1, ids).refused().workload("refused_hot", cores, Order::Uniform),
     ]
 }
 
-pub(crate) fn names(cores: usize) -> String {
-    let mut names: Vec<_> = all(cores).iter().map(|workload| workload.name).collect();
+/// The workloads' names, each once, as a list to read.
+pub(crate) fn names() -> String {
+    let groups = all(1, false);
+    let mut names: Vec<_> =
+        groups.iter().flat_map(|group| &group.workloads).map(|workload| workload.name).collect();
     names.sort_unstable();
     names.dedup();
     names.join(", ")

@@ -1,0 +1,41 @@
+//! tidegate's limiters, on their default clock.
+
+use std::borrow::Borrow;
+use std::error::Error;
+use std::hash::Hash;
+
+use tidegate::{ExactLimiter, Limit, Rate};
+
+use super::Contestant;
+use crate::workload::{Setup, TokenLimit};
+
+pub(super) const EXACT: &str = "tidegate exact";
+
+fn bucket(limit: &TokenLimit) -> Limit {
+    Limit::bucket(Rate::new(limit.tokens.into(), limit.period), limit.burst.into())
+}
+
+/// The exact table. Flooded, it refuses newcomers as long as everybody it holds owes something.
+pub(super) struct Exact<K>(ExactLimiter<K>);
+
+impl<K, Q> Contestant<Q> for Exact<K>
+where
+    K: Hash + Eq + Borrow<Q> + Send + Sync,
+    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+{
+    const NAME: &'static str = EXACT;
+
+    fn build(setup: &Setup) -> Result<Self, Box<dyn Error>> {
+        let keys = setup.keys.try_into()?;
+        Ok(Self(ExactLimiter::builder(bucket(&setup.limit)).max_keys(keys).build()?))
+    }
+
+    #[inline]
+    fn check(&self, key: &Q) -> bool {
+        self.0.check(key).is_ok()
+    }
+
+    fn keys_held(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+}
