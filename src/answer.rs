@@ -75,10 +75,6 @@ impl Snapshot {
             Windows::two(state(first, refusing.first), state(second, refusing.sustain))
         }
     }
-
-    fn debug(&self, f: &mut fmt::Formatter<'_>, name: &str, refusing: Refusing) -> fmt::Result {
-        f.debug_struct(name).field("windows", &&*self.windows(refusing)).finish_non_exhaustive()
-    }
 }
 
 fn remaining(part: &Part) -> u64 {
@@ -122,7 +118,7 @@ impl Pass {
 
 impl fmt::Debug for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.snapshot.debug(f, "Pass", NOBODY)
+        f.debug_struct("Pass").field("windows", &&*self.windows()).finish_non_exhaustive()
     }
 }
 
@@ -138,12 +134,13 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// Why.
+    /// Why: used up for now, a cost that can never fit, or no room for a new key.
     pub fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// The window that is waited for: the one with the longest wait, sustain when both are equal.
+    /// The window that is waited for: the one with the longest wait, sustain when both are equal. For
+    /// [`Reason::Full`] no window refused; this and what follows then describe a key never seen.
     pub fn binding(&self) -> WindowName {
         self.retry_at().0
     }
@@ -187,7 +184,8 @@ impl Denied {
         wait.as_secs().saturating_add(up).max(1)
     }
 
-    /// The wait until there is more quota in the window with the fewest left.
+    /// The wait until there is more quota in the window with the fewest left: enough for a request of
+    /// cost 1, perhaps not for this one. [`retry_after`](Self::retry_after) is.
     pub fn next_after(&self) -> Duration {
         self.snapshot.wait_or_max(self.snapshot.tightest().next)
     }
@@ -215,7 +213,12 @@ impl Denied {
 
 impl fmt::Debug for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.snapshot.debug(f, "Denied", self.refusing)
+        f.debug_struct("Denied")
+            .field("reason", &self.reason)
+            .field("cost", &self.cost)
+            .field("retry_after", &self.retry_after())
+            .field("windows", &&*self.windows())
+            .finish_non_exhaustive()
     }
 }
 

@@ -64,8 +64,10 @@ pub enum ConfigError {
         field: &'static str,
         /// The limit given.
         limit: u64,
-        /// The largest limit that would fit in its place.
+        /// The largest limit that would fit in its place, beside `other`.
         limit_max: u64,
+        /// The other window's limit: the one given, or a smaller one where that leaves no room at all.
+        other: Option<(&'static str, u64)>,
     },
     /// The system has no memory for a table of so many keys.
     NoMemory {
@@ -105,12 +107,15 @@ impl fmt::Display for ConfigError {
                 f,
                 "rate is {per_second} a second; it may be at most {per_second_max} a second, so that the limiter's time lasts 7 years"
             ),
-            Self::TooWide { field, limit, limit_max } => write!(
-                f,
-                "{field} is {limit}; it may be at most {limit_max} beside these periods, for one 62-bit word to hold the time and the counts"
-            ),
             Self::NoMemory { keys } => {
                 write!(f, "max_keys is {keys}; there is no memory for a table of 24 bytes for each")
+            }
+            Self::TooWide { field, limit, limit_max, other } => {
+                write!(f, "{field} is {limit}; it may be at most {limit_max} beside ")?;
+                if let Some((name, other)) = other {
+                    write!(f, "a {name} of {other} and ")?;
+                }
+                f.write_str("these periods, for one 62-bit word to hold the time and the counts")
             }
             Self::TooManyKeys { keys, keys_max } => {
                 write!(f, "max_keys is {keys}; it may be at most {keys_max}")

@@ -19,6 +19,11 @@ use crate::time::{Clock, Ticking};
 /// fresh key could not be told from) is evicted; a key that owes anything never is. A new key that finds
 /// no room is refused with [`Reason::Full`].
 ///
+/// # Keys
+///
+/// A key is `Hash + Eq + Clone`, looked up by what it borrows as: `String` by `&str`, `Vec<u8>` by `&[u8]`,
+/// a number, an enum or a tuple by reference to itself. It takes about 60 bytes and what it owns.
+///
 /// Share it by reference or in an [`Arc`](std::sync::Arc): every method takes `&self`.
 ///
 /// ```
@@ -119,6 +124,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
     #[inline]
+    #[must_use = "a request that is not allowed must not go on"]
     pub fn allow<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,

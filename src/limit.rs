@@ -100,6 +100,17 @@ pub(crate) enum Shape {
 
 /// What a limiter enforces for each key.
 ///
+/// # Ranges
+///
+/// A limit is a plain value; `build` of a limiter checks it, and its
+/// [`ConfigError`](crate::ConfigError) names the field, the value and what is allowed.
+///
+/// * Every count is at least 1 and every period at least 1 ns.
+/// * A rate may be at least anything from 1 a year to 10^10 a second; a burst, what fills in decades.
+/// * A window lasts at most seven years. Time and counts share 62 bits: a window of a second may count to
+///   more than 10^10, two windows of 15 s and 300 s to about 500 000 each (8 000 where windows open at the
+///   first request, whose start needs more bits).
+///
 /// ```
 /// use std::time::Duration;
 /// use tidegate::{Alignment, Limit, Rate, Window};
@@ -133,13 +144,32 @@ impl Limit {
         Self::new(Shape::Bucket { rate, burst })
     }
 
-    /// One fixed window.
+    /// One fixed window. Refused requests count too, unless [`count_refused`](Self::count_refused) says
+    /// otherwise. When it starts is a matter of [`align`](Self::align): in a test, choose
+    /// [`Alignment::Clock`] or fix the limiter's seed, else a key's window ends at a time that nobody
+    /// knows.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::{Alignment, ExactLimiter, Limit, Manual, Window};
+    ///
+    /// let clock = Manual::new();
+    /// let limit = Limit::window(Window::new(2, Duration::from_secs(10))).align(Alignment::Clock);
+    /// let limiter = ExactLimiter::<u32>::builder(limit).clock(clock.clone()).build()?;
+    /// assert!(limiter.allow(&7) && limiter.allow(&7));
+    /// clock.advance(Duration::from_secs(9));
+    /// assert_eq!(limiter.check(&7).unwrap_err().retry_after_secs(), 1);
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(limiter.allow(&7));
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
     pub const fn window(window: Window) -> Self {
         Self::new(Shape::Window(window))
     }
 
     /// Two fixed windows counted at once. A request must fit both; the sustain period is a whole
-    /// multiple of the burst period and the sustain limit at least the burst limit.
+    /// multiple of the burst period (2 or more) and the sustain limit at least the burst limit. Refused
+    /// requests count too, unless [`count_refused`](Self::count_refused) says otherwise.
     pub const fn burst_sustain(burst: Window, sustain: Window) -> Self {
         Self::new(Shape::BurstSustain { burst, sustain })
     }

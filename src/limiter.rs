@@ -141,6 +141,7 @@ impl<C: Clock> Limiter<C> {
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
     #[inline]
+    #[must_use = "a request that is not allowed must not go on"]
     pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
         passes(&self.table.check(&self.core.engine, self.core.hashing.of(key), 1))
     }

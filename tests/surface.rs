@@ -64,7 +64,7 @@ fn a_limiter_gives_back_what_it_was_built_of() {
     assert_ne!(limiter.limit(), limit.count_refused(false));
     assert_eq!(limiter.max_keys(), 17);
     assert!(limiter.is_empty());
-    limiter.allow(&1);
+    let _ = limiter.allow(&1);
     assert_eq!((limiter.len(), limiter.is_empty()), (1, false));
     // A clone of a clock moved by hand is the same clock.
     clock.advance(secs(7));

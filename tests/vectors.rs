@@ -123,7 +123,7 @@ fn a_refusal_at_50_s_is_told_to_wait_250_s() {
         for (start_s, requests) in [(0, 35), (15, 28), (30, 21), (45, 16)] {
             clock.set(secs(start_s));
             for _ in 0..requests {
-                limiter.allow(&7);
+                let _ = limiter.allow(&7);
             }
         }
         clock.set(secs(50));
@@ -142,7 +142,7 @@ fn the_429_body_has_its_numbers() {
     for alignment in [Alignment::Clock, Alignment::FirstRequest] {
         let (limiter, _clock) = manual::<String>(limit.align(alignment));
         for _ in 0..12 {
-            limiter.allow("user 7, title 9");
+            let _ = limiter.allow("user 7, title 9");
         }
         let denied = limiter.check("user 7, title 9").unwrap_err();
         assert_eq!(denied.observed(), 13, "currentRequests");

@@ -187,7 +187,8 @@ impl Clock for Precise {
 }
 
 /// A clock that stands still until it is moved: for tests, simulations and replays. Clones share one
-/// time.
+/// time. A test of windows wants [`Alignment::Clock`](crate::Alignment::Clock) too, or a fixed seed: by
+/// default each key's windows start at a time of its own.
 ///
 /// ```
 /// use std::time::Duration;

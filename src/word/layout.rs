@@ -39,11 +39,25 @@ pub struct Needs {
 
 /// Which count is too wide, and the largest limit that would fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Misfit {
-    /// The sustain limit is the one; else the burst (or only) limit.
-    pub sustain: bool,
-    /// The largest limit that would fit in its place.
-    pub limit_max: u64,
+pub enum Misfit {
+    /// The only limit.
+    Window {
+        /// The largest that would fit.
+        limit_max: u64,
+    },
+    /// The burst limit, beside the sustain limit as it is.
+    Burst {
+        /// The largest that would fit.
+        limit_max: u64,
+    },
+    /// The sustain limit, beside this burst limit: the one asked for, or 1 where no sustain limit that is
+    /// at least as large would fit.
+    Sustain {
+        /// The largest that would fit.
+        limit_max: u64,
+        /// The burst limit beside it.
+        burst: u64,
+    },
 }
 
 /// Bit widths of the fields below the time, and of the grid.
@@ -98,7 +112,7 @@ impl Layout {
 
         let for_counts = VALUE_BITS.saturating_sub(bits(needs.tick_max) + grid_bits + index_bits);
         let Some(mut spare) = for_counts.checked_sub(burst_bits + sustain_bits) else {
-            return Err(Self::misfit(for_counts, burst_bits, needs.sustain.is_some()));
+            return Err(Self::misfit(for_counts, needs));
         };
         let mut give = |most: u32| {
             let given = most.min(spare);
@@ -126,15 +140,18 @@ impl Layout {
         Ok(layout)
     }
 
-    /// `free` bits for both counts. The burst limit is at most the sustain limit, so if the burst
-    /// count takes more than its half, it is the one to lower.
-    fn misfit(free: u32, burst_bits: u32, two: bool) -> Misfit {
-        let (sustain, left) = match (two, burst_bits <= free / 2) {
-            (false, _) => (false, free),
-            (true, true) => (true, free - burst_bits),
-            (true, false) => (false, free / 2),
-        };
-        Misfit { sustain, limit_max: ((1_u64 << left) - 1).saturating_sub(1) }
+    /// What to lower so that the counts fit `free` bits. The sustain limit is at least the burst limit.
+    fn misfit(free: u32, needs: &Needs) -> Misfit {
+        let limit_max = |bits: u32| ((1_u64 << bits) - 1).saturating_sub(1);
+        let beside = |limit| limit_max(free.saturating_sub(count_bits(limit)));
+        match needs.sustain {
+            None => Misfit::Window { limit_max: limit_max(free) },
+            Some(_) if beside(needs.burst) >= needs.burst => {
+                Misfit::Sustain { limit_max: beside(needs.burst), burst: needs.burst }
+            }
+            Some(sustain) if beside(sustain) >= 1 => Misfit::Burst { limit_max: beside(sustain) },
+            Some(_) => Misfit::Sustain { limit_max: beside(1), burst: 1 },
+        }
     }
 
     /// The burst (or only) count at which it saturates.

@@ -228,3 +228,35 @@ fn the_grid_of_openings_is_fine() {
     };
     assert!(windowed.layout().grid_bits() >= 10, "{}", windowed.layout().grid_bits());
 }
+
+/// What the error says would fit does fit, and one more does not.
+#[test]
+fn the_largest_limit_that_an_error_allows_builds() {
+    let (short, long) = (Duration::from_secs(15), Duration::from_secs(300));
+    let both = |burst, sustain| Limit::burst_sustain(Window::new(burst, short), Window::new(sustain, long));
+    for (burst, sustain) in
+        [(1_000_000_000, 10_000_000_000), (10, 1 << 50), (1 << 40, 1 << 40), (1 << 60, 1 << 60)]
+    {
+        for alignment in [Alignment::Clock, Alignment::FirstRequest] {
+            let limit = both(burst, sustain).align(alignment);
+            let Err(ConfigError::TooWide { field, limit_max, other: Some((_, other)), .. }) =
+                Rule::new(&limit)
+            else {
+                panic!("{limit:?}")
+            };
+            let lowered = |by: u64| match field {
+                "burst limit" => both(limit_max + by, other).align(alignment),
+                _ => both(other, limit_max + by).align(alignment),
+            };
+            assert!(Rule::new(&lowered(0)).is_ok(), "{:?}", lowered(0));
+            assert!(Rule::new(&lowered(1)).is_err(), "{:?}", lowered(1));
+        }
+    }
+    for alignment in [Alignment::Clock, Alignment::FirstRequest] {
+        let limit = |count| Limit::window(Window::new(count, short)).align(alignment);
+        let Err(ConfigError::TooWide { limit_max, .. }) = Rule::new(&limit(u64::MAX)) else {
+            panic!("it fits")
+        };
+        assert!(Rule::new(&limit(limit_max)).is_ok() && Rule::new(&limit(limit_max + 1)).is_err());
+    }
+}

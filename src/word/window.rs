@@ -107,13 +107,22 @@ impl Pair {
         Ok((time, layout.map_err(|misfit| self.too_wide(misfit))?))
     }
 
-    fn too_wide(&self, Misfit { sustain, limit_max }: Misfit) -> ConfigError {
-        let (field, window) = match self.sustain {
-            Some(window) if sustain => ("sustain limit", window),
-            Some(_) => ("burst limit", self.burst),
-            None => ("window limit", self.burst),
-        };
-        ConfigError::TooWide { field, limit: window.limit(), limit_max }
+    fn too_wide(&self, misfit: Misfit) -> ConfigError {
+        let limit = self.burst.limit();
+        let sustain = self.sustain.map_or(0, |window| window.limit());
+        match misfit {
+            Misfit::Window { limit_max } => {
+                ConfigError::TooWide { field: "window limit", limit, limit_max, other: None }
+            }
+            Misfit::Burst { limit_max } => {
+                let other = Some(("sustain limit", sustain));
+                ConfigError::TooWide { field: "burst limit", limit, limit_max, other }
+            }
+            Misfit::Sustain { limit_max, burst } => {
+                let other = Some(("burst limit", burst));
+                ConfigError::TooWide { field: "sustain limit", limit: sustain, limit_max, other }
+            }
+        }
     }
 }
 

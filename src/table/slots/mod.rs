@@ -146,7 +146,9 @@ impl SlotTable {
     pub fn stats<C: Clock>(&self, engine: &Engine<C>) -> Stats {
         const SAMPLE: usize = 4_096;
         let slots = self.lines.slots();
-        let (now, step) = (engine.rule.time().units(engine.precise_ns()), slots.div_ceil(SAMPLE));
+        // Odd, so that every place in a line is sampled: the first ones fill up first.
+        let step = slots.div_ceil(SAMPLE) | 1;
+        let now = engine.rule.time().units(engine.precise_ns());
         let is_live = |slot: &Slot<'_>| {
             // ORDERING: Acquire, both: the word is this owner's or a later one's.
             let named = owner(slot.fingerprint.load(Ordering::Acquire));

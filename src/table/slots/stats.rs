@@ -9,7 +9,7 @@ const COUNTERS: usize = 6;
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counter {
+pub(super) enum Counter {
     /// A slot was claimed for a new key.
     Claims,
     /// A key that owed something was evicted.
@@ -26,20 +26,20 @@ pub enum Counter {
 
 /// Counts by event and shard.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(super) struct Counters {
     shards: [Padded<[Tally; COUNTERS]>; SHARDS],
 }
 
 impl Counters {
     /// Adds to the shard of a hash.
     #[expect(clippy::cast_possible_truncation, reason = "below SHARDS")]
-    pub fn add(&self, hash: u64, counter: Counter, count: u64) {
+    pub(super) fn add(&self, hash: u64, counter: Counter, count: u64) {
         // ORDERING: Relaxed, here and in `sum`: a statistic, nothing hangs on it.
         self.shards[(hash % SHARDS as u64) as usize].0[counter as usize].fetch_add(count, Ordering::Relaxed);
     }
 
     /// The sum over all shards.
-    pub fn sum(&self, counter: Counter) -> u64 {
+    pub(super) fn sum(&self, counter: Counter) -> u64 {
         self.shards.iter().map(|shard| shard.0[counter as usize].load(Ordering::Relaxed)).sum()
     }
 }
