@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Takes one rule at a time out of the code and runs the model that protects it, which must fail. A rule that can go
-# without a model noticing is not protected. Works on a copy of the tracked files; the tree stays as it is.
+# without a model noticing is not protected. With an argument, only the mutations whose name or file contains it. Works on a copy of the tracked files; the tree stays as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,6 +11,7 @@ export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-2}"
 export RUSTFLAGS="--cfg tidegate_loom"
 target="${CARGO_TARGET_DIR:-$root/target}/loom-mutations"
 
+only="${1:-}"
 passed=0
 failed=0
 
@@ -18,6 +19,7 @@ failed=0
 mutate() {
     local name=$1 file=$2 expression=$3
     shift 3
+    [[ "$name $file" == *"$only"* ]] || return 0
     rm -rf "$box/tree"
     mkdir "$box/tree"
     git ls-files -z | xargs -0 cp --parents -t "$box/tree"
@@ -44,7 +46,7 @@ mutate() {
 }
 
 mutate "the exchange of a word is a plain store" src/table/mod.rs \
-    's/match word\.compare_exchange\(seen, decided\.next, Ordering::Relaxed, Ordering::Relaxed\)/word.store(decided.next, Ordering::Relaxed); match Ok::<u64, u64>(seen)/' \
+    's/match word\.compare_exchange\(seen, decided\.next, Ordering::AcqRel, Ordering::Acquire\)/word.store(decided.next, Ordering::Relaxed); match Ok::<u64, u64>(seen)/' \
     window_roll bucket_near_empty two_threads_on_one_new_key
 mutate "a sealed word is charged all the same" src/table/mod.rs \
     's/if seen & TABLE_BIT != 0 \{\s+return None;\s+\}/let _ = TABLE_BIT;/' \
@@ -73,6 +75,50 @@ mutate "a check wakes a sleeper by itself" src/time/shared.rs \
 mutate "a stall is counted by everyone who meets it" src/time/shared.rs \
     's/if self\.advance\(seen, now, next_state\) && state == RUNNING/let _ = self.advance(seen, now, next_state); if state == RUNNING/' \
     a_stall_is_healed_once
+
+slots=src/table/slots
+mutate "the fingerprint word is not read again after the exchange" $slots/mod.rs \
+    's/\|\| slot\.fingerprint\.load\(Ordering::Acquire\) == before/|| true/' \
+    forced_eviction_with_equal_numbers
+mutate "one scan instead of two" $slots/mod.rs \
+    's/if !scan\(window, fingerprint, &mut again\) \|\| seen != again/again = seen; if seen != again/' \
+    a_stopped_claimer_publishes_while_others_settle
+mutate "scans are compared by kind, and the second is believed" $slots/mod.rs \
+    's/\|\| seen != again/|| (0..SLOTS_PER_WINDOW).any(|n| std::mem::discriminant(&seen[n]) != std::mem::discriminant(&again[n]))/; s/let mut pending = seen\.iter/let mut pending = again.iter/' \
+    a_freed_slot_goes_to_a_stranger
+mutate "the generation does not advance" $slots/line.rs \
+    's/fingerprint_word\.wrapping_add\(1\) & GENERATION/fingerprint_word \& GENERATION/' \
+    a_freed_slot_goes_to_a_stranger
+mutate "the generation is read before the slot is claimed" $slots/claim.rs \
+    's/let last = slot\.fingerprint\.load\(Ordering::Acquire\);/let last = candidate.named;/' \
+    a_freed_slot_goes_to_a_stranger
+mutate "the lowest is promoted before the others are freed" $slots/mod.rs \
+    's/if !pending\.all\(\|\(slot, mark\)\| free\(slot, mark\)\) \{\s+return None;\s+\}//' \
+    a_stopped_claimer_goes_on
+mutate "the first value is 0, and the charge comes later" $slots/mod.rs \
+    's/compare_exchange\(mark, decided\.next,/compare_exchange(mark, 0,/; s/promoted\.is_ok\(\)\.then_some\(Charged \{ decided, ns \}\)/let _ = promoted; None/' \
+    an_evicted_window_does_not_begin_anew_in_the_slots
+mutate "a new key may begin before the last takeover" $slots/mod.rs \
+    's/engine\.precise_ns\(\)\.max\(self\.evicted_ns\.0\.load\(Ordering::Relaxed\)\)/engine.precise_ns()/' \
+    an_evicted_window_does_not_begin_anew_in_the_slots
+mutate "a slot is claimed without an exchange" $slots/claim.rs \
+    's/if slot\.word\.compare_exchange\(word, CLAIMED, Ordering::AcqRel, Ordering::Acquire\)\.is_err\(\) \{\s+return false;\s+\}/slot.word.store(CLAIMED, Ordering::Release);/' \
+    two_claims_of_one_victim
+mutate "a key may take its own slot for a stranger's" $slots/claim.rs \
+    's/offer\.own = true;\s+return offer;/let _ = offer.own;/' \
+    nobody_waits_for_a_stopped_claimer
+mutate "a slot's name is read before its word" $slots/claim.rs \
+    's/(let word = slot\.word\.load\(Ordering::Acquire\);)\s+(let named = slot\.fingerprint\.load\(Ordering::Acquire\);)/$2 $1/' \
+    nobody_waits_for_a_stopped_claimer
+mutate "a freed slot forgets what its claimer took over" $slots/mod.rs \
+    's/slot\.word\.store\(freed\(mark\)/slot.word.store(freed(mark) \& !(u64::MAX >> 3)/' \
+    nothing_is_forgiven_where_debts_are_inherited
+mutate "no fence after publication" $slots/claim.rs \
+    's/(slot\.word\.store\(pending\(next, debt\), Ordering::Release\);.*?)fence\(Ordering::SeqCst\);/$1let _ = fence;/s' \
+    a_stopped_claimer_goes_on
+mutate "no fence between the scans" $slots/mod.rs \
+    's/fence\(Ordering::SeqCst\);/let _ = fence;/' \
+    a_stopped_claimer_publishes_while_others_settle
 
 printf 'mutations: %d passed, %d failed\n' "$passed" "$failed"
 [[ $failed -eq 0 ]]

@@ -85,6 +85,13 @@ impl Scene {
         self
     }
 
+    /// The slot has been freed, and is nobody's.
+    #[must_use]
+    pub fn freed(self, slot: usize) -> Self {
+        self.table.free_again(slot);
+        self
+    }
+
     /// To be shared by the model's threads.
     pub fn share(self) -> Arc<Self> {
         Arc::new(self)
@@ -111,6 +118,12 @@ impl Scene {
     /// `count` checks, and how many passed.
     pub fn ask(&self, key: u64, ms: u64, count: u64) -> Asked {
         let admitted = (0..count).filter(|_| passed(&self.answer(key, ms))).count() as u64;
+        Asked { key, ms, admitted }
+    }
+
+    /// One check that goes the slow road at once.
+    pub fn settle(&self, key: u64, ms: u64) -> Asked {
+        let admitted = u64::from(passed(&self.table.settle(self.engine(ms), key)));
         Asked { key, ms, admitted }
     }
 

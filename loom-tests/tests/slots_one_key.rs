@@ -13,33 +13,36 @@ fn empty() -> Scene {
     Scene::new(bucket_of_four(), OnFull::EvictLeast, &[NOW])
 }
 
-/// Threads on one key that is nowhere: each is admitted, on one word.
-fn one_new_key<const THREADS: usize>(name: &str) {
-    explore_alike(name, EXECUTIONS_LEAST, |roles: [usize; THREADS]| {
+/// Two threads on one key that is nowhere: each is admitted, on one word.
+#[test]
+fn two_threads_on_one_new_key_of_the_slots() {
+    explore_alike("two threads on one new key", EXECUTIONS_LEAST, |roles: [usize; 2]| {
         let scene = empty().share();
         let it = scene.clone();
         let asked = in_threads(roles, move |_| it.ask(KEY, NOW, 1));
         scene.contract(&asked);
-        let admitted: u64 = asked.iter().map(|it| it.admitted).sum();
-        assert_eq!(admitted + scene.exhausted(), THREADS as u64);
-        assert!(admitted > 0, "nobody got on: {scene:?}");
+        assert_eq!(scene.owes(KEY, NOW), 2, "each is admitted: {asked:?} {scene:?}");
     });
 }
 
-#[test]
-fn two_threads_on_one_new_key_of_the_slots() {
-    one_new_key::<2>("two threads on one new key");
-}
-
+/// Three. While two of them hold both slots, the third finds no room.
 #[test]
 #[ignore = "minutes"]
 fn three_threads_on_one_new_key_of_the_slots() {
-    one_new_key::<3>("three threads on one new key");
+    explore_alike("three threads on one new key", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+        let scene = empty().share();
+        let it = scene.clone();
+        let asked = in_threads(roles, move |_| it.settle(KEY, NOW));
+        scene.contract(&asked);
+        let admitted: u64 = asked.iter().map(|it| it.admitted).sum();
+        assert!(admitted >= 2, "two slots, {admitted} admitted: {scene:?}");
+    });
 }
 
 /// A claimer stops before publication, goes on, and stops after it. The two threads that want the key wait
 /// for nobody, and may meet the mark when one of them has its word already.
 #[test]
+#[ignore = "minutes"]
 fn a_stopped_claimer_publishes_while_others_settle() {
     explore_rotated("a stopped claimer publishes", EXECUTIONS_LEAST, |roles: [usize; 3]| {
         let scene = empty().seized(0).share();
@@ -49,7 +52,7 @@ fn a_stopped_claimer_publishes_while_others_settle() {
                 it.table.publish_seized(0, KEY);
                 return it.ask(KEY, NOW, 0);
             }
-            it.ask(KEY, NOW, 1)
+            it.settle(KEY, NOW)
         });
         scene.contract(&asked);
     });
@@ -71,11 +74,13 @@ fn a_stopped_claimer_goes_on() {
     });
 }
 
-/// The same, and a stranger claims what is freed: a mark must not come back.
+/// The same on a slot that was freed once before, and a stranger claims what is freed: a mark must not come
+/// back.
 #[test]
+#[ignore = "minutes"]
 fn a_freed_slot_goes_to_a_stranger() {
     explore_rotated("a freed slot goes to a stranger", EXECUTIONS_LEAST, |roles: [usize; 3]| {
-        let scene = empty().seized(0).share();
+        let scene = empty().seized(0).freed(1).share();
         let it = scene.clone();
         let asked = in_threads(roles, move |role| {
             if role == 2 {
@@ -85,7 +90,7 @@ fn a_freed_slot_goes_to_a_stranger() {
             if role == 0 {
                 it.table.publish_seized(0, KEY);
             }
-            it.ask(KEY, NOW, 1)
+            it.settle(KEY, NOW)
         });
         scene.contract(&asked);
     });

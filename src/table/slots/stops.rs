@@ -2,12 +2,20 @@
 
 use super::claim::publish;
 use super::line::{CLAIMED, carried_debt, fingerprint, is_free, is_value, owner};
-use super::{Request, SlotTable};
+use super::{Request, SlotTable, free};
 use crate::sync::Ordering;
-use crate::table::Engine;
+use crate::table::{Answer, Engine};
 use crate::time::Clock;
 
 impl SlotTable {
+    /// A check that goes the slow road at once, as one whose look at the lines has found nothing: it reads less,
+    /// and leaves loom fewer executions.
+    pub fn settle<C: Clock>(&self, engine: &Engine<C>, hash: u64) -> Answer {
+        let (window, fingerprint) = (self.lines.window(hash), fingerprint(hash));
+        let phase = engine.rule.phase(fingerprint);
+        self.check_missing(Request { engine, window, hash, fingerprint, phase, cost: 1 })
+    }
+
     /// A new key's thread that stops after publication. False if there was no room.
     pub fn claim_and_stop<C: Clock>(&self, engine: &Engine<C>, hash: u64) -> bool {
         let (window, fingerprint) = (self.lines.window(hash), fingerprint(hash));
@@ -21,6 +29,14 @@ impl SlotTable {
         let seen = word.load(Ordering::Acquire);
         word.compare_exchange(seen, CLAIMED, Ordering::AcqRel, Ordering::Acquire)
             .expect("nobody else is here");
+    }
+
+    /// A slot that was claimed and freed again.
+    pub fn free_again(&self, number: usize) {
+        self.seize(number);
+        self.publish_seized(number, 0);
+        let slot = self.lines.slot(number);
+        assert!(free(slot, slot.word.load(Ordering::Acquire)), "nobody else is here");
     }
 
     /// The thread that has seized the slot goes on as far as publication.
