@@ -11,14 +11,14 @@ use crate::runner::{Runner, Timed};
 use crate::workload::{Setup, TokenLimit};
 
 use floor::Floor;
-use ours::Exact;
+use ours::{Exact, Slots};
 use rivals::{Governor, Pingora, QuotaRs, RateNet, TokioRateLimit, Trypema};
 
 /// The contestant whose time is the unit of all ratios. It takes part everywhere.
-pub(crate) const REFERENCE: &str = ours::EXACT;
+pub(crate) const REFERENCE: &str = ours::SLOTS;
 
 /// Those whose decisions are asserted, and not only printed.
-pub(crate) const OURS: &[&str] = &[ours::EXACT];
+pub(crate) const OURS: &[&str] = &[ours::SLOTS, ours::EXACT];
 
 /// What a limiter must be able to do to be timed: for keys of type `K`, `u64` or `str`. `check` is called
 /// from many threads at once; it reads the time and applies the limit by itself, so both are in what is
@@ -57,6 +57,7 @@ pub(crate) type Entry = fn(&Setup) -> Result<Box<dyn Runner>, Box<dyn Error>>;
 /// Where keys are numbers. Two contestants take nothing but text; they get the same keys written out.
 pub(crate) fn for_ids(quick: bool) -> Vec<Entry> {
     let mut entries: Vec<Entry> = vec![
+        Timed::<u64, Slots>::boxed,
         Timed::<u64, Exact<u64>>::boxed,
         Timed::<u64, Floor>::boxed,
         Timed::<u64, Governor<u64>>::boxed,
@@ -73,6 +74,7 @@ pub(crate) fn for_ids(quick: bool) -> Vec<Entry> {
 /// Where keys are text.
 pub(crate) fn for_texts(quick: bool) -> Vec<Entry> {
     let mut entries: Vec<Entry> = vec![
+        Timed::<str, Slots>::boxed,
         Timed::<str, Exact<String>>::boxed,
         Timed::<str, Floor>::boxed,
         Timed::<str, Governor<String>>::boxed,
@@ -91,10 +93,15 @@ const SLOW: [Entry; 2] = [Timed::<str, TokioRateLimit>::boxed, Timed::<str, Tryp
 
 /// Where there are so many keys that a contestant must be worth the wait.
 pub(crate) fn for_many() -> Vec<Entry> {
-    vec![Timed::<u64, Exact<u64>>::boxed, Timed::<u64, Floor>::boxed, Timed::<u64, Governor<u64>>::boxed]
+    vec![
+        Timed::<u64, Slots>::boxed,
+        Timed::<u64, Exact<u64>>::boxed,
+        Timed::<u64, Floor>::boxed,
+        Timed::<u64, Governor<u64>>::boxed,
+    ]
 }
 
 /// Where more keys come than there is room for: those that promise to stay within a size.
 pub(crate) fn for_flood() -> Vec<Entry> {
-    vec![Timed::<u64, Exact<u64>>::boxed, Timed::<u64, RateNet>::boxed]
+    vec![Timed::<u64, Slots>::boxed, Timed::<u64, Exact<u64>>::boxed, Timed::<u64, RateNet>::boxed]
 }

@@ -4,11 +4,12 @@ use std::borrow::Borrow;
 use std::error::Error;
 use std::hash::Hash;
 
-use tidegate::{ExactLimiter, Limit, Rate};
+use tidegate::{ExactLimiter, Limit, Limiter, Rate};
 
 use super::Contestant;
 use crate::workload::{Setup, TokenLimit};
 
+pub(super) const SLOTS: &str = "tidegate";
 pub(super) const EXACT: &str = "tidegate exact";
 
 fn bucket(limit: &TokenLimit) -> Limit {
@@ -37,5 +38,25 @@ where
 
     fn keys_held(&self) -> Option<usize> {
         Some(self.0.len())
+    }
+}
+
+/// The slot table, the default. Flooded, it evicts who owes least.
+pub(super) struct Slots(Limiter);
+
+impl<K: Hash + ?Sized> Contestant<K> for Slots {
+    const NAME: &'static str = SLOTS;
+
+    fn build(setup: &Setup) -> Result<Self, Box<dyn Error>> {
+        Ok(Self(Limiter::builder(bucket(&setup.limit)).max_keys(setup.keys.try_into()?).build()?))
+    }
+
+    #[inline]
+    fn check(&self, key: &K) -> bool {
+        self.0.check(key).is_ok()
+    }
+
+    fn forgiven_limits(&self) -> f64 {
+        self.0.stats().forgiven_limits
     }
 }
