@@ -151,6 +151,10 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_keys: Option<u32>,
 
+    /// Use the limiter that keeps clients whole, in place of the one that keeps fingerprints
+    #[arg(long)]
+    pub exact: bool,
+
     /// What the limiter hashes with; the same seed gives the same result (it decides the phases of
     /// --align per-key)
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -91,6 +91,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         memory: args.limit.memory(),
         seed: args.seed,
         max_keys: args.max_keys,
+        exact: args.exact,
     };
     let unbuildable =
         |error| Failure::Usage(format!("invalid value '{}' for '--limit <LIMIT>': {error}", args.limit));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{ConfigError, Denied, ExactLimiter, Limit, Manual, Reason, WindowName};
+use tidegate::{ConfigError, Denied, ExactLimiter, Limit, Limiter, Manual, Pass, Reason, WindowName};
 
 use super::Outcome;
 use crate::key::ClientKey;
@@ -26,6 +26,8 @@ pub struct Engine {
     pub seed: u64,
     /// Room for clients; as many as there are if `None`.
     pub max_keys: Option<u32>,
+    /// Whether to keep clients whole, in place of fingerprints in the slot table.
+    pub exact: bool,
 }
 
 impl Engine {
@@ -52,7 +54,8 @@ impl Engine {
     ) -> Result<(), ConfigError> {
         // Room for more clients than there are changes nothing, and would only cost memory.
         let clients = log.keys.len().max(1);
-        let max_keys = self.max_keys.map_or(clients, |max_keys| clients.min(max_keys as usize));
+        let max_keys =
+            self.max_keys.map_or_else(|| self.room_for(clients), |keys| clients.min(keys as usize));
         let first = log.events.first().map_or(Duration::ZERO, |event| Duration::from_nanos(event.at_unix_ns));
         let mut leg = Leg::begin(self, max_keys, first)?;
         let mut last = first;
@@ -79,8 +82,35 @@ impl Engine {
         Ok(())
     }
 
-    fn build(&self, max_keys: usize, clock: Manual) -> Result<ExactLimiter<ClientKey, Manual>, ConfigError> {
-        ExactLimiter::<ClientKey>::builder(self.limit).max_keys(max_keys).seed(self.seed).clock(clock).build()
+    /// Room in which no client can meet another's: a slot table places keys by hash, and one made for
+    /// exactly as many as there are could turn a few away.
+    fn room_for(&self, clients: usize) -> usize {
+        if self.exact { clients } else { clients.saturating_mul(4) }
+    }
+
+    fn build(&self, max_keys: usize, clock: Manual) -> Result<Tried, ConfigError> {
+        if self.exact {
+            let builder = ExactLimiter::<ClientKey>::builder(self.limit).max_keys(max_keys).seed(self.seed);
+            builder.clock(clock).build().map(Tried::Exact)
+        } else {
+            let builder = Limiter::builder(self.limit).max_keys(max_keys).seed(self.seed);
+            builder.clock(clock).build().map(Tried::Slots)
+        }
+    }
+}
+
+/// The limiter that is tried.
+enum Tried {
+    Slots(Limiter<Manual>),
+    Exact(ExactLimiter<ClientKey, Manual>),
+}
+
+impl Tried {
+    fn check(&self, client: &ClientKey) -> Result<Pass, Denied> {
+        match self {
+            Self::Slots(limiter) => limiter.check(client),
+            Self::Exact(limiter) => limiter.check(client),
+        }
     }
 }
 
@@ -88,7 +118,7 @@ impl Engine {
 struct Leg {
     origin: Duration,
     clock: Manual,
-    limiter: ExactLimiter<ClientKey, Manual>,
+    limiter: Tried,
 }
 
 impl Leg {
