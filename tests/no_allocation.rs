@@ -9,7 +9,9 @@ use std::cell::Cell;
 use std::hint::black_box;
 
 use common::secs;
-use tidegate::{Alignment, Clock, ExactLimiter, Limit, Manual, Precise, Rate, Ticking, Window};
+use tidegate::{
+    Alignment, Clock, Denied, ExactLimiter, Limit, Limiter, Manual, Pass, Precise, Rate, Ticking, Window,
+};
 
 thread_local! {
     /// How often this thread asked the allocator for memory. Other threads (the clock's) have counts of their own.
@@ -74,17 +76,22 @@ fn limits(calls: u64) -> Vec<Limit> {
     limits
 }
 
-/// Warms up every key, then checks all of them again and again, and counts.
-fn allocations_of<C: Clock>(limit: Limit, clock: C, passes: bool) -> u64 {
-    let limiter = ExactLimiter::<String>::builder(limit).clock(clock).build().unwrap();
+/// Warms up every key, then checks all of them again and again, and counts: on both limiters.
+fn allocations_of<C: Clock + Clone>(limit: Limit, clock: C, passes: bool) -> u64 {
+    let exact = ExactLimiter::<String>::builder(limit).clock(clock.clone()).build().unwrap();
+    let slots = Limiter::builder(limit).clock(clock).build().unwrap();
+    allocations_by(|key| exact.check(key), passes) + allocations_by(|key| slots.check(key), passes)
+}
+
+fn allocations_by(check: impl Fn(&str) -> Result<Pass, Denied>, passes: bool) -> u64 {
     for key in KEYS {
-        assert!(limiter.allow(key));
-        assert_eq!(limiter.check(key).is_ok(), passes);
+        assert!(check(key).is_ok());
+        assert_eq!(check(key).is_ok(), passes);
     }
     allocations(|| {
         for _ in 0..25_000 {
             for key in KEYS {
-                let answer = black_box(limiter.check(key));
+                let answer = black_box(check(key));
                 assert_eq!(answer.is_ok(), passes);
                 match answer {
                     Ok(pass) => drop(black_box((pass.remaining(), pass.windows()))),
@@ -93,6 +100,16 @@ fn allocations_of<C: Clock>(limit: Limit, clock: C, passes: bool) -> u64 {
             }
         }
     })
+}
+
+/// The slot table allocates for nobody after it was built, whoever comes and goes.
+#[test]
+fn newcomers_and_evictions_of_the_slot_table_allocate_nothing() {
+    let limit = Limit::bucket(Rate::per_hour(1), 4);
+    let limiter = Limiter::builder(limit).max_keys(64).clock(Manual::new()).build().unwrap();
+    let work = || assert!((0..100_000_u64).filter(|key| limiter.allow(key)).count() > 0);
+    assert_eq!(allocations(work), 0);
+    assert!(limiter.stats().forced_evictions > 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::time::Duration;
 
-use tidegate::{Alignment, ExactLimiter, Limit, Rate, Window};
+use tidegate::{Alignment, ExactLimiter, Limit, Limiter, Rate, Window};
 
 /// Says to a child what it is to do; unset in the parent.
 const TASK: &str = "TIDEGATE_SYSTEM_CALL_TASK";
@@ -71,8 +71,9 @@ fn child() {
         }
         _ => Limit::bucket(Rate::per_second(1_000_000_000), 100_000_000),
     };
-    let limiter = ExactLimiter::<u64>::builder(limit).build().unwrap();
-    let admitted = |checks: usize| (0..checks).filter(|_| limiter.allow(&7)).count();
+    let exact = ExactLimiter::<u64>::builder(limit).build().unwrap();
+    let slots = Limiter::builder(limit).build().unwrap();
+    let admitted = |checks: usize| (0..checks).filter(|_| exact.allow(&7) & slots.allow(&7)).count();
     assert_eq!(admitted(1_000), 1_000);
     // SAFETY: `alarm` takes a number; nobody handles its signal, which ends the process.
     unsafe { libc::alarm(TIME_OUT_S) };

@@ -46,6 +46,7 @@ fn the_real_log_gives_the_known_figures() {
     ] {
         let args = [path, "--limit", limit, "--align", align];
         assert_eq!(figures(&args), expected, "{limit} {align}");
+        assert_eq!(figures(&[&args[..], &["--exact"]].concat()), expected, "{limit} {align} on whole keys");
     }
 }
 
