@@ -91,18 +91,18 @@ impl Engine {
     fn build(&self, max_keys: usize, clock: Manual) -> Result<Tried, ConfigError> {
         if self.exact {
             let builder = ExactLimiter::<ClientKey>::builder(self.limit).max_keys(max_keys).seed(self.seed);
-            builder.clock(clock).build().map(Tried::Exact)
+            builder.clock(clock).build().map(|limiter| Tried::Exact(Box::new(limiter)))
         } else {
             let builder = Limiter::builder(self.limit).max_keys(max_keys).seed(self.seed);
-            builder.clock(clock).build().map(Tried::Slots)
+            builder.clock(clock).build().map(|limiter| Tried::Slots(Box::new(limiter)))
         }
     }
 }
 
 /// The limiter that is tried.
 enum Tried {
-    Slots(Limiter<Manual>),
-    Exact(ExactLimiter<ClientKey, Manual>),
+    Slots(Box<Limiter<Manual>>),
+    Exact(Box<ExactLimiter<ClientKey, Manual>>),
 }
 
 impl Tried {
