@@ -137,6 +137,7 @@ impl Scene {
     }
 
     /// Tokens that forced evictions forgave.
+    #[expect(clippy::cast_possible_truncation, reason = "a handful of tokens")]
     pub fn forgiven(&self) -> u64 {
         let stats = self.table.stats(self.engine(self.latest_ms()));
         let tokens = stats.forgiven_limits * self.burst() as f64;
