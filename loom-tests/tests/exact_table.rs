@@ -67,8 +67,8 @@ fn one_new_key<const THREADS: usize>(name: &str, executions_least: u64) {
 
 #[test]
 fn two_threads_on_one_new_key() {
-    // Fewer than elsewhere: two threads meet in a handful of steps, and 446 is all there is.
-    one_new_key::<2>("two threads on one new key", 400);
+    // Fewer than elsewhere: two threads meet in a handful of steps, and 221 is all there is.
+    one_new_key::<2>("two threads on one new key", 200);
 }
 
 #[test]

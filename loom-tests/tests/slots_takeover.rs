@@ -115,8 +115,7 @@ fn takeover_between_clocks_that_differ() {
 /// The same with a newcomer's thread that stops after publication, and one that begins for it, by another clock.
 #[test]
 fn takeover_finished_by_a_slower_clock() {
-    // Fewer than elsewhere: 825 is all there is.
-    explore_rotated("takeover finished by a slower clock", 800, |roles: [usize; 2]| {
+    explore_rotated("takeover finished by a slower clock", EXECUTIONS_LEAST, |roles: [usize; 2]| {
         let scene = one_slot(OnFull::EvictLeast, &[14_000, 16_000], 14_000, 1).share();
         let it = scene.clone();
         let asked = in_threads(roles, move |role| match role {

@@ -66,7 +66,8 @@ fn bucket_near_empty() {
 /// The same while the clock moves on by one emission interval: two pass, or three.
 #[test]
 fn bucket_near_empty_while_time_moves() {
-    explore_rotated("bucket near empty while time moves", EXECUTIONS_LEAST, |roles: [usize; 3]| {
+    // Fewer than elsewhere: one word and one clock are shared, and 852 is all there is.
+    explore_rotated("bucket near empty while time moves", 800, |roles: [usize; 3]| {
         let shared = shared(Limit::bucket(Rate::per_second(1), 1));
         let it = shared.clone();
         let admitted = in_threads(roles, move |role| {
