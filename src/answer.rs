@@ -128,7 +128,6 @@ pub struct Denied {
     pub(crate) snapshot: Snapshot,
     pub(crate) cost: u64,
     pub(crate) reason: Reason,
-    pub(crate) refusing: Refusing,
     /// For [`Reason::Full`]: the limiter's time in nanoseconds at which a slot may become free; `u64::MAX`
     /// if that is beyond the horizon.
     pub(crate) room_at_ns: u64,
@@ -146,7 +145,7 @@ impl Denied {
         if self.reason == Reason::TooLarge {
             // The window that it can never fit, not the one that happens to be fuller.
             let [first, second] = self.snapshot.parts();
-            return if self.refusing.first { first.name } else { second.name };
+            return if self.refusing().first { first.name } else { second.name };
         }
         self.retry_at().0
     }
@@ -205,7 +204,14 @@ impl Denied {
     /// Every window of the limit as it stands after this request; `refuses` tells which ones refused
     /// it.
     pub fn windows(&self) -> Windows {
-        self.snapshot.windows(self.refusing)
+        self.snapshot.windows(self.refusing())
+    }
+
+    fn refusing(&self) -> Refusing {
+        if self.reason == Reason::Full {
+            return NOBODY;
+        }
+        self.snapshot.rule.refusing(self.snapshot.word, self.snapshot.moment(), self.cost)
     }
 
     fn retry_at(&self) -> (WindowName, u64) {

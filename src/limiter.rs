@@ -120,7 +120,7 @@ impl<C: Clock> Limiter<C> {
     ///
     /// # Errors
     /// [`Denied`] when the request must not go on.
-    #[inline]
+    #[inline(always)]
     pub fn check<K: Hash + ?Sized>(&self, key: &K) -> Result<Pass, Denied> {
         self.check_n(key, 1)
     }
@@ -132,7 +132,7 @@ impl<C: Clock> Limiter<C> {
     /// # Errors
     /// [`Denied`] when the request must not go on; [`Reason::TooLarge`](crate::Reason::TooLarge) when it
     /// never can.
-    #[inline]
+    #[inline(always)]
     pub fn check_n<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Pass, Denied> {
         let hash = self.core.hashing.of(key);
         let answer = self.table.check(&self.core.engine, hash, cost);
@@ -140,7 +140,7 @@ impl<C: Clock> Limiter<C> {
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
-    #[inline]
+    #[inline(always)]
     #[must_use = "a request that is not allowed must not go on"]
     pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
         passes(&self.table.check(&self.core.engine, self.core.hashing.of(key), 1))

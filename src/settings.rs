@@ -6,9 +6,9 @@ use crate::answer::{Denied, Pass, Snapshot};
 use crate::decision::Reason;
 use crate::error::ConfigError;
 use crate::limit::Limit;
-use crate::table::{Answer, Engine, Hashing};
+use crate::table::{Answer, Charged, Engine, Hashing};
 use crate::time::{Clock, Origin, Ticking};
-use crate::word::{Outcome, Refusing, Rule};
+use crate::word::{Outcome, Rule};
 
 /// Keys a limiter holds unless told otherwise.
 pub(crate) const MAX_KEYS_DEFAULT: usize = 100_000;
@@ -73,24 +73,22 @@ pub(crate) struct Core<C> {
 
 impl<C: Clock> Core<C> {
     /// Turns what a table answered for a key into what a caller is told.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
         let rule = self.engine.rule;
         let snapshot = |word, ns| Snapshot { rule, word, ns, phase: rule.phase(fingerprint) };
-        let (snapshot, reason, refusing, room_at_ns) = match answer {
-            Answer::Decided(charged) => {
-                let snapshot = snapshot(charged.decided.next, charged.ns);
-                match charged.decided.outcome {
+        let (snapshot, reason, room_at_ns) = match answer {
+            Answer::Decided(Charged { decided, ns }) => {
+                let snapshot = snapshot(decided.next, ns);
+                match decided.outcome {
                     Outcome::Pass => return Ok(Pass { snapshot }),
-                    Outcome::Exhausted(refusing) => (snapshot, Reason::Exhausted, refusing, 0),
-                    Outcome::TooLarge(refusing) => (snapshot, Reason::TooLarge, refusing, 0),
+                    Outcome::Exhausted => (snapshot, Reason::Exhausted, 0),
+                    Outcome::TooLarge => (snapshot, Reason::TooLarge, 0),
                 }
             }
-            Answer::Full { ns, room_at_ns } => {
-                (snapshot(0, ns), Reason::Full, Refusing { first: false, sustain: false }, room_at_ns)
-            }
+            Answer::Full { ns, room_at_ns } => (snapshot(0, ns), Reason::Full, room_at_ns),
         };
-        Err(Denied { snapshot, cost, reason, refusing, room_at_ns })
+        Err(Denied { snapshot, cost, reason, room_at_ns })
     }
 
     pub(crate) fn horizon(&self) -> Duration {

@@ -211,7 +211,7 @@ proptest! {
         let at = rule.retry_at(decided.next, moment, cost).1;
         if let Some(ns) = rule.time().first_ns_at(at.saturating_sub(rule.phase(finger))) {
             let now = time.min(rule.time().end_ns());
-            if matches!(decided.outcome, tidegate::internals::Outcome::Exhausted(_)) {
+            if matches!(decided.outcome, tidegate::internals::Outcome::Exhausted) {
                 prop_assert!(ns > now, "a wait of nothing");
                 let then = |ns: u64| rule.decide(decided.next, rule.time().units(ns) + rule.phase(finger), cost).outcome;
                 prop_assert_eq!(then(ns), tidegate::internals::Outcome::Pass);

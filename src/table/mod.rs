@@ -66,13 +66,35 @@ impl<C: Clock> Engine<C> {
         self.origin.ns(self.clock.precise(), &self.clock)
     }
 
-    /// Decides on a shared word and leaves the next one: coarse to admit, precise to refuse.
+    /// Decides on a shared word and leaves the next one: coarse to admit, and to refuse only what any later
+    /// time within the clock's [lag bound](Clock::lag_bound_ns) would refuse as well; else precise.
     ///
     /// `None` if nothing counts: the word is no value but a mark of the table's, it is not `is_ours` any
     /// more after the decision took effect (a stranger may then have paid), or other threads were faster
     /// each time.
-    #[inline]
+    #[inline(always)]
     pub fn charge(
+        &self,
+        word: &AtomicU64,
+        phase: u64,
+        cost: u64,
+        is_ours: impl Fn() -> bool,
+    ) -> Option<Charged> {
+        let ns = self.coarse_ns();
+        // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
+        // before this value, and not before the exchange. For the count itself the word's own
+        // modification order is enough.
+        match self.attempt(word, word.load(Ordering::Acquire), ns, phase, cost, false) {
+            Attempt::Done(decided) => is_ours().then_some(Charged { decided, ns }),
+            Attempt::Mark => None,
+            Attempt::Lost(_) | Attempt::Doubtful => self.charge_again(word, phase, cost, is_ours),
+        }
+    }
+
+    /// The road of who has lost a race or must know the time precisely.
+    #[cold]
+    #[inline(never)]
+    fn charge_again(
         &self,
         word: &AtomicU64,
         phase: u64,
@@ -81,29 +103,75 @@ impl<C: Clock> Engine<C> {
     ) -> Option<Charged> {
         let mut ns = self.coarse_ns();
         let mut is_precise = false;
-        // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
-        // before this value, and not before the exchange. For the count itself the word's own
-        // modification order is enough.
         let mut seen = word.load(Ordering::Acquire);
         for _ in 0..CHARGES {
-            if seen & TABLE_BIT != 0 {
-                return None;
-            }
-            let decided = self.rule.decide(seen, self.rule.time().units(ns) + phase, cost);
-            if !is_precise && matches!(decided.outcome, Outcome::Exhausted(_)) {
-                ns = self.precise_ns();
-                is_precise = true;
-                seen = word.load(Ordering::Acquire);
-                continue;
-            }
-            if decided.next == seen {
-                return is_ours().then_some(Charged { decided, ns });
-            }
-            match word.compare_exchange(seen, decided.next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return is_ours().then_some(Charged { decided, ns }),
-                Err(now) => seen = now,
+            match self.attempt(word, seen, ns, phase, cost, is_precise) {
+                Attempt::Done(decided) => return is_ours().then_some(Charged { decided, ns }),
+                Attempt::Mark => return None,
+                Attempt::Lost(now) => seen = now,
+                Attempt::Doubtful => {
+                    ns = self.precise_ns();
+                    is_precise = true;
+                    seen = word.load(Ordering::Acquire);
+                }
             }
         }
         None
     }
+
+    /// The one place where a value is charged.
+    #[inline(always)]
+    fn attempt(
+        &self,
+        word: &AtomicU64,
+        seen: u64,
+        ns: u64,
+        phase: u64,
+        cost: u64,
+        is_precise: bool,
+    ) -> Attempt {
+        if seen & TABLE_BIT != 0 {
+            return Attempt::Mark;
+        }
+        let decided = self.decide(seen, ns, phase, cost);
+        if matches!(decided.outcome, Outcome::Exhausted)
+            && !is_precise
+            && !self.stays_refused(seen, ns, phase, cost)
+        {
+            return Attempt::Doubtful;
+        }
+        if decided.next == seen {
+            return Attempt::Done(decided);
+        }
+        match word.compare_exchange(seen, decided.next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Attempt::Done(decided),
+            Err(now) => Attempt::Lost(now),
+        }
+    }
+
+    #[inline(always)]
+    fn decide(&self, seen: u64, ns: u64, phase: u64, cost: u64) -> Decided {
+        self.rule.decide(seen, self.rule.time().units(ns) + phase, cost)
+    }
+
+    /// Whether what is refused at a coarse `ns` is refused at the precise time too, without reading that.
+    #[inline]
+    fn stays_refused(&self, seen: u64, ns: u64, phase: u64, cost: u64) -> bool {
+        self.clock.lag_bound_ns().is_some_and(|lag_ns| {
+            let at_latest = self.decide(seen, ns.saturating_add(lag_ns), phase, cost);
+            matches!(at_latest.outcome, Outcome::Exhausted)
+        })
+    }
+}
+
+/// What came of one attempt to charge.
+enum Attempt {
+    /// Decided, and in effect.
+    Done(Decided),
+    /// The word is the table's.
+    Mark,
+    /// Another thread changed the word to this first.
+    Lost(u64),
+    /// A refusal that a precise reading may not bear out.
+    Doubtful,
 }

@@ -1,10 +1,11 @@
 //! The clocks a limiter may run on. Only this file names quanta.
 
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::shared::{Refresher, SharedTime};
+use super::shared::{Refresher, STALL_NS, SharedTime};
 use super::timebase::saturating_ns;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -21,6 +22,14 @@ pub trait Clock: Send + Sync {
 
     /// An exact reading in nanoseconds.
     fn precise(&self) -> u64;
+
+    /// How far behind the precise time a coarse reading can be, in nanoseconds, as far as is known without a
+    /// precise one; `None` (unless told) if that is not known. What would still be refused so much later is
+    /// refused at once.
+    #[inline]
+    fn lag_bound_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// Wall time since the Unix epoch; only [`Alignment::Clock`](crate::Alignment::Clock) asks for it.
     fn unix(&self) -> Duration;
@@ -59,6 +68,23 @@ impl Counter {
     fn read(&self) -> u64 {
         self.clock.delta_as_nanos(self.start, self.clock.raw())
     }
+}
+
+/// One in so many times that a thread wants to trust the shared time, it is told to read the counter instead:
+/// that is how a stopped refresher is noticed by threads that only refuse.
+const TRUSTED_IN_A_ROW: u32 = 64;
+
+/// Whether the calling thread may trust the shared time once more.
+#[inline]
+fn is_trusted() -> bool {
+    thread_local! {
+        static ASKED: Cell<u32> = const { Cell::new(0) };
+    }
+    ASKED.with(|asked| {
+        let times = asked.get().wrapping_add(1);
+        asked.set(times);
+        !times.is_multiple_of(TRUSTED_IN_A_ROW)
+    })
 }
 
 /// The default clock: one shared time for the process, moved about once a millisecond by a small
@@ -141,6 +167,11 @@ impl Clock for Ticking {
         self.process.time.precise(|| self.process.counter.read())
     }
 
+    #[inline]
+    fn lag_bound_ns(&self) -> Option<u64> {
+        is_trusted().then_some(STALL_NS)
+    }
+
     fn unix(&self) -> Duration {
         system_unix()
     }
@@ -184,6 +215,11 @@ impl Clock for Precise {
     #[inline]
     fn precise(&self) -> u64 {
         self.counter.read()
+    }
+
+    #[inline]
+    fn lag_bound_ns(&self) -> Option<u64> {
+        Some(0)
     }
 
     fn unix(&self) -> Duration {
@@ -281,6 +317,11 @@ impl Clock for Manual {
     #[inline]
     fn precise(&self) -> u64 {
         self.coarse()
+    }
+
+    #[inline]
+    fn lag_bound_ns(&self) -> Option<u64> {
+        Some(0)
     }
 
     fn unix(&self) -> Duration {

@@ -28,6 +28,10 @@ const PAIRS: usize = 8;
 pub struct Origin {
     /// Added to a reading; signed, in two's complement.
     offset_ns: AtomicU64,
+    /// The limiter's time at a reading of 0, or 0 if that is before its start.
+    least_ns: u64,
+    /// From there on for so long, reading plus offset is the time: no overflow, and no window's end.
+    plain_ns: AtomicU64,
     wall: Option<Wall>,
 }
 
@@ -37,14 +41,24 @@ struct Wall {
     longest_ns: u64,
     /// Unix time minus the counter's reading when they were last compared, wrapping.
     ahead_ns: AtomicU64,
-    /// End of the window in which they were, in the limiter's time.
-    window_end_ns: AtomicU64,
 }
 
 impl Origin {
     /// A time that stands at `start_ns` now.
     pub fn fixed<C: Clock>(start_ns: u64, clock: &C) -> Self {
-        Self { offset_ns: AtomicU64::new(start_ns.wrapping_sub(clock.precise())), wall: None }
+        let offset_ns = start_ns.wrapping_sub(clock.precise());
+        // Readings that do not overflow, in either direction; MAX where none does.
+        let plain_ns = offset_ns.cast_signed().unsigned_abs().wrapping_neg().wrapping_sub(1);
+        Self::new(offset_ns, plain_ns, None)
+    }
+
+    fn new(offset_ns: u64, plain_ns: u64, wall: Option<Wall>) -> Self {
+        Self {
+            offset_ns: AtomicU64::new(offset_ns),
+            least_ns: u64::try_from(offset_ns.cast_signed()).unwrap_or(0),
+            plain_ns: AtomicU64::new(plain_ns),
+            wall,
+        }
     }
 
     /// A time whose whole periods, of `period_ns` and of its multiple `longest_ns`, are whole
@@ -52,39 +66,48 @@ impl Origin {
     pub fn on_wall<C: Clock>(period_ns: u64, longest_ns: u64, clock: &C) -> Self {
         let (reading, unix_ns) = pair(clock);
         let now_ns = longest_ns + unix_ns % longest_ns;
-        Self {
-            offset_ns: AtomicU64::new(now_ns.wrapping_sub(reading)),
-            wall: Some(Wall {
-                period_ns,
-                longest_ns,
-                ahead_ns: AtomicU64::new(unix_ns.wrapping_sub(reading)),
-                window_end_ns: AtomicU64::new(end_of_window(now_ns, period_ns)),
-            }),
-        }
+        let ahead_ns = AtomicU64::new(unix_ns.wrapping_sub(reading));
+        let origin = Self::new(now_ns.wrapping_sub(reading), 0, Some(Wall { period_ns, longest_ns, ahead_ns }));
+        origin.plain_until(end_of_window(now_ns, period_ns));
+        origin
     }
 
     /// The limiter's time for a reading of `clock`, in nanoseconds. A reading that has run over the end
     /// of 64 bits reads as the end, one from before the limiter was built at worst as 0.
     #[inline]
     pub fn ns<C: Clock>(&self, reading: u64, clock: &C) -> u64 {
+        // ORDERING: Relaxed, here and below. Offset, wall and window's end are words that may be seen
+        // apart: an old end only leads to another comparison, an old offset is off by what the
+        // comparison is about to correct.
+        let ns = reading.wrapping_add(self.offset_ns.load(Ordering::Relaxed));
+        if ns.wrapping_sub(self.least_ns) < self.plain_ns.load(Ordering::Relaxed) {
+            return ns;
+        }
+        self.exact_ns(reading, clock)
+    }
+
+    /// At the edges: of 64 bits, or of a window.
+    #[cold]
+    #[inline(never)]
+    fn exact_ns<C: Clock>(&self, reading: u64, clock: &C) -> u64 {
         let ns = self.shifted(reading);
         match &self.wall {
-            // ORDERING: Relaxed, here and below. Offset, wall and window's end are words that may be seen
-            // apart: an old end only leads to another comparison, an old offset is off by what the
-            // comparison is about to correct.
-            Some(wall) if ns >= wall.window_end_ns.load(Ordering::Relaxed) => self.compare(wall, clock),
+            Some(wall) if ns.saturating_sub(self.least_ns) >= self.plain_ns.load(Ordering::Relaxed) => {
+                self.compare(wall, clock)
+            }
             _ => ns,
         }
     }
 
-    #[inline]
     fn shifted(&self, reading: u64) -> u64 {
         reading.saturating_add_signed(self.offset_ns.load(Ordering::Relaxed).cast_signed())
     }
 
+    fn plain_until(&self, window_end_ns: u64) {
+        self.plain_ns.store(window_end_ns.saturating_sub(self.least_ns), Ordering::Relaxed);
+    }
+
     /// Follows the wall at the end of a window.
-    #[cold]
-    #[inline(never)]
     fn compare<C: Clock>(&self, wall: &Wall, clock: &C) -> u64 {
         let (reading, unix_ns) = pair(clock);
         let ahead_ns = unix_ns.wrapping_sub(reading);
@@ -98,7 +121,7 @@ impl Origin {
             self.offset_ns.fetch_add(step_ns, Ordering::Relaxed);
         }
         let now_ns = self.shifted(reading);
-        wall.window_end_ns.store(end_of_window(now_ns, wall.period_ns), Ordering::Relaxed);
+        self.plain_until(end_of_window(now_ns, wall.period_ns));
         now_ns
     }
 }

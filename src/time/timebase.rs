@@ -32,8 +32,12 @@ pub struct Timebase {
     multiplier: u64,
     /// The last nanosecond that is converted; later ones read as this one.
     end_ns: u64,
-    shift: u32,
-    fraction_bits: u32,
+    shift: u8,
+    /// `shift` taken apart so that the product's upper half is all that is needed: places up in front of
+    /// the multiplication, or down after it. One of them is 0.
+    up: u8,
+    down: u8,
+    fraction_bits: u8,
 }
 
 /// A rate as a fraction, with what a word must hold beside the time.
@@ -73,7 +77,18 @@ impl Timebase {
         };
         // `fits` only gets harder with more bits; there are at most 63 to try.
         let fraction_bits = (0..VALUE_BITS.min(exponent)).rev().find(|&bits| fits(bits))?;
-        Some(Self { multiplier, end_ns, shift: exponent - fraction_bits, fraction_bits })
+        let shift = exponent - fraction_bits;
+        // At most 2^62 units at the end and a multiplier of at least 2^63: no bit of `end_ns` is shifted out.
+        let up = 64_u32.saturating_sub(shift);
+        debug_assert!(up <= end_ns.leading_zeros());
+        Some(Self {
+            multiplier,
+            end_ns,
+            shift: places(shift),
+            up: places(up),
+            down: places(shift.saturating_sub(64)),
+            fraction_bits: places(fraction_bits),
+        })
     }
 
     /// `ns` nanoseconds in units, rounded down. From the horizon on time stands still, so that a
@@ -84,8 +99,8 @@ impl Timebase {
         reason = "at most VALUE_MAX, which `with_horizon` made sure of"
     )]
     pub fn units(&self, ns: u64) -> u64 {
-        let product = u128::from(ns.min(self.end_ns)) * u128::from(self.multiplier);
-        (product >> self.shift) as u64
+        let product = u128::from(ns.min(self.end_ns) << self.up) * u128::from(self.multiplier);
+        (product >> 64) as u64 >> self.down
     }
 
     /// The first nanosecond at which the time is at least `units`; `None` if that is beyond the
@@ -97,7 +112,7 @@ impl Timebase {
     /// How long `units` last, in nanoseconds rounded up; at most 2^64 − 1.
     pub fn span_ns(&self, units: u64) -> u64 {
         let divisor = u128::from(self.multiplier);
-        let shift = self.shift;
+        let shift = u32::from(self.shift);
         // ⌈units · 2^shift / multiplier⌉, in two steps where the numerator has more than 128 bits.
         let ns = if shift <= 64 {
             (u128::from(units) << shift).div_ceil(divisor)
@@ -115,13 +130,20 @@ impl Timebase {
     /// Binary places of an emission interval: it has `2^fraction_bits` units.
     #[inline]
     pub fn fraction_bits(&self) -> u32 {
-        self.fraction_bits
+        u32::from(self.fraction_bits)
     }
 
     /// The last nanosecond of the limiter's time.
     pub fn end_ns(&self) -> u64 {
         self.end_ns
     }
+}
+
+/// A number of binary places.
+#[expect(clippy::cast_possible_truncation, reason = "exponents are at most 125")]
+fn places(places: u32) -> u8 {
+    debug_assert!(places < 128);
+    places as u8
 }
 
 /// `multiplier` in `2^63..2^64` and the exponent `e` for which `multiplier = ⌈n · 2^e / period⌉`.

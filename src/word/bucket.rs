@@ -1,13 +1,11 @@
 //! The token bucket as a generic cell rate algorithm: the whole state is the theoretical arrival
 //! time, the moment at which the bucket will be full again.
 
-use super::{Decided, Outcome, Part, Refusing};
+use super::{Decided, Outcome, Part};
 use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::Rate;
 use crate::time::timebase::{Ask, HORIZON_LEAST_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds};
-
-const REFUSED: Refusing = Refusing { first: true, sustain: false };
 
 /// A bucket of `burst` tokens in a timebase whose emission interval is a power of two units.
 #[derive(Clone, Copy, Debug)]
@@ -70,18 +68,17 @@ impl Bucket {
     }
 
     /// A refusal leaves the word as it is: who hammers an empty bucket only reads.
-    #[inline]
+    #[inline(always)]
     pub fn decide(&self, arrival: u64, now: u64, cost: u64) -> Decided {
-        if cost > self.burst {
-            return Decided { outcome: Outcome::TooLarge(REFUSED), next: arrival };
-        }
-        if cost == 0 {
-            return Decided { outcome: Outcome::Pass, next: arrival };
+        // One comparison for both of the rare costs: 0 wraps to the largest.
+        if cost.wrapping_sub(1) >= self.burst {
+            let outcome = if cost == 0 { Outcome::Pass } else { Outcome::TooLarge };
+            return Decided { outcome, next: arrival };
         }
         // No overflow: both terms are below 2^62.
         let next = arrival.max(now) + (cost << self.fraction_bits);
         if next - now > self.depth {
-            return Decided { outcome: Outcome::Exhausted(REFUSED), next: arrival };
+            return Decided { outcome: Outcome::Exhausted, next: arrival };
         }
         Decided { outcome: Outcome::Pass, next }
     }
@@ -159,7 +156,7 @@ mod tests {
     fn a_refusal_writes_nothing() {
         let bucket = Bucket::in_timebase(2, 8);
         let full = bucket.decide(bucket.decide(0, 1000, 2).next, 1000, 1);
-        assert_eq!(full, Decided { outcome: Outcome::Exhausted(REFUSED), next: 1000 + 512 });
+        assert_eq!(full, Decided { outcome: Outcome::Exhausted, next: 1000 + 512 });
     }
 
     #[test]
@@ -168,7 +165,7 @@ mod tests {
         for cost in [6, 1 << 40, u64::MAX] {
             assert_eq!(
                 bucket.decide(7, 1000, cost),
-                Decided { outcome: Outcome::TooLarge(REFUSED), next: 7 }
+                Decided { outcome: Outcome::TooLarge, next: 7 }
             );
         }
         assert_eq!(bucket.decide(7, 1000, 0), Decided { outcome: Outcome::Pass, next: 7 });

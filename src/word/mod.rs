@@ -32,18 +32,21 @@ pub const TABLE_BIT: u64 = 1 << 63;
 /// The debt of a key that owes its whole limit; `debt` counts in parts of this.
 pub const WHOLE_DEBT: u32 = 1 << 16;
 
+/// Bits of its hash that a key is known by, and that its phase is taken from.
+pub(crate) const FINGERPRINT_BITS: u32 = 48;
+
 /// What one decision came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Admitted, and charged in `next`.
     Pass,
     /// Refused for now.
-    Exhausted(Refusing),
+    Exhausted,
     /// The cost is above the limit; nothing is counted.
-    TooLarge(Refusing),
+    TooLarge,
 }
 
-/// Which windows refused. A bucket or a single window stands in the first place.
+/// Which windows refuse. A bucket or a single window stands in the first place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusing {
     /// The bucket, the only window, or the burst window.
@@ -84,6 +87,8 @@ pub struct Part {
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     time: Timebase,
+    /// The longest phase a key may have, in units; 0 where there are none.
+    phases: u64,
     kind: Kind,
 }
 
@@ -102,7 +107,7 @@ impl Rule {
         match limit.shape() {
             Shape::Bucket { rate, burst } => {
                 let (time, bucket) = Bucket::new(rate, burst)?;
-                Ok(Self { time, kind: Kind::Bucket(bucket) })
+                Ok(Self { time, phases: 0, kind: Kind::Bucket(bucket) })
             }
             Shape::Window(window) => Self::windowed(limit, window, None),
             Shape::BurstSustain { burst, sustain } => Self::windowed(limit, burst, Some(sustain)),
@@ -111,7 +116,7 @@ impl Rule {
 
     fn windowed(limit: &Limit, burst: Window, sustain: Option<Window>) -> Result<Self, ConfigError> {
         let (time, windowed) = Windowed::new(burst, sustain, limit.alignment(), limit.counts_refused())?;
-        Ok(Self { time, kind: Kind::Windowed(windowed) })
+        Ok(Self { time, phases: windowed.phases(), kind: Kind::Windowed(windowed) })
     }
 
     /// The timebase.
@@ -143,19 +148,26 @@ impl Rule {
     /// By how much a key's time is shifted, in units: under [`Alignment::PerKey`] a share of the
     /// longest period taken from the key's fingerprint (its low 48 bits), else nothing.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a share below 1 of 64 bits")]
     pub fn phase(&self, fingerprint: u64) -> u64 {
-        match &self.kind {
-            Kind::Bucket(_) => 0,
-            Kind::Windowed(windowed) => windowed.phase(fingerprint),
-        }
+        let share = fingerprint << (u64::BITS - FINGERPRINT_BITS);
+        ((u128::from(share) * u128::from(self.phases)) >> 64) as u64
     }
 
     /// Decides a request of `cost` at `moment` (units plus the key's phase).
-    #[inline]
+    #[inline(always)]
     pub fn decide(&self, word: u64, moment: u64, cost: u64) -> Decided {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.decide(word, moment, cost),
             Kind::Windowed(windowed) => windowed.decide(word, moment, cost),
+        }
+    }
+
+    /// Which parts refused a request of `cost` at `moment`, from the word that the refusal left behind.
+    pub fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
+        match &self.kind {
+            Kind::Bucket(_) => Refusing { first: true, sustain: false },
+            Kind::Windowed(windowed) => windowed.refusing(left, moment, cost),
         }
     }
 

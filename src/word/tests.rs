@@ -95,11 +95,11 @@ proptest! {
         for _ in 0..2 {
             decided = rule.decide(decided.next, now, cost);
         }
-        prop_assume!(matches!(decided.outcome, Outcome::Exhausted(_)));
+        prop_assume!(matches!(decided.outcome, Outcome::Exhausted));
         let (_, at) = rule.retry_at(decided.next, now, cost);
         prop_assert!(at > now);
         prop_assert_eq!(rule.decide(decided.next, at, cost).outcome, Outcome::Pass);
-        prop_assert!(matches!(rule.decide(decided.next, at - 1, cost).outcome, Outcome::Exhausted(_)));
+        prop_assert!(matches!(rule.decide(decided.next, at - 1, cost).outcome, Outcome::Exhausted));
     }
 
     #[test]
@@ -195,7 +195,8 @@ fn saturated_counts_refuse_and_never_carry() {
         let saturated = layout.pack(Counts { burst: u64::MAX, sustain: u64::MAX, ..opened });
         let refused = rule.decide(saturated, now, 1);
         assert_eq!(refused.next, saturated);
-        assert_eq!(refused.outcome, Outcome::Exhausted(Refusing { first: true, sustain: true }));
+        assert_eq!(refused.outcome, Outcome::Exhausted);
+        assert_eq!(rule.refusing(saturated, now, 1), Refusing { first: true, sustain: true });
     }
 }
 

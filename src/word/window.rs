@@ -9,9 +9,6 @@ use crate::time::timebase::{
     Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, beyond_horizon, nanoseconds,
 };
 
-/// Fingerprint bits that a phase is taken from.
-const PHASE_BITS: u32 = 48;
-
 /// One or two windows and the layout of their word. A single window is a burst window whose sustain
 /// window has no limit and no bits.
 #[derive(Clone, Copy, Debug)]
@@ -160,14 +157,9 @@ impl Windowed {
         &self.layout
     }
 
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "a share below 1 of a period in 64 bits")]
-    pub(super) fn phase(&self, fingerprint: u64) -> u64 {
-        if self.alignment != Alignment::PerKey {
-            return 0;
-        }
-        let share = u128::from(fingerprint & ((1 << PHASE_BITS) - 1));
-        ((share * u128::from(self.ratio << self.fraction_bits)) >> PHASE_BITS) as u64
+    /// Phases lie below this: one longest period in units under [`Alignment::PerKey`], else 0.
+    pub(super) fn phases(&self) -> u64 {
+        if self.alignment == Alignment::PerKey { self.ratio << self.fraction_bits } else { 0 }
     }
 
     /// Steps of the grid in a burst period, as a power of two.
@@ -216,26 +208,33 @@ impl Windowed {
     }
 
     /// Counts in both windows at once; a refused request too, unless told otherwise.
-    #[inline]
+    #[inline(never)]
     pub fn decide(&self, word: u64, moment: u64, cost: u64) -> Decided {
         if cost == 0 {
             return Decided { outcome: Outcome::Pass, next: word };
         }
         if cost > self.burst || cost > self.sustain {
-            let refusing = Refusing { first: cost > self.burst, sustain: cost > self.sustain };
-            return Decided { outcome: Outcome::TooLarge(refusing), next: word };
+            return Decided { outcome: Outcome::TooLarge, next: word };
         }
         let counts = self.counts_at(word, moment);
         // No overflow: each term is below 2^62. What saturates is above its limit already.
         let (burst, sustain) = (counts.burst + cost, counts.sustain + cost);
-        let refusing = Refusing { first: burst > self.burst, sustain: sustain > self.sustain };
-        let passes = !(refusing.first | refusing.sustain);
+        let passes = (burst <= self.burst) & (sustain <= self.sustain);
         let next = if passes || self.count_refused {
             self.layout.pack(Counts { burst, sustain, ..counts })
         } else {
             word
         };
-        Decided { outcome: if passes { Outcome::Pass } else { Outcome::Exhausted(refusing) }, next }
+        Decided { outcome: if passes { Outcome::Pass } else { Outcome::Exhausted }, next }
+    }
+
+    pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
+        if cost > self.burst || cost > self.sustain {
+            return Refusing { first: cost > self.burst, sustain: cost > self.sustain };
+        }
+        let counts = self.counts_at(left, moment);
+        let cost = if self.count_refused { 0 } else { cost }; // else it is among them already
+        Refusing { first: counts.burst + cost > self.burst, sustain: counts.sustain + cost > self.sustain }
     }
 
     pub(super) fn is_idle(&self, word: u64, moment: u64) -> bool {

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::sync::{AtomicU64, Ordering, zeroed_words};
-use crate::word::TABLE_BIT;
+use crate::word::{FINGERPRINT_BITS, TABLE_BIT};
 
 /// Slots in a line: a line is 64 bytes, a slot 16.
 #[cfg(not(tidegate_loom))]
@@ -38,9 +38,6 @@ const DEBT_SHIFT: u32 = GENERATION_BITS;
 
 const GENERATION_BITS: u32 = 16;
 const GENERATION: u64 = (1 << GENERATION_BITS) - 1;
-/// Bits of the hash that a slot keeps.
-const FINGERPRINT_BITS: u32 = 48;
-
 /// The fingerprint of a hash; 0 stands for nobody, and is read as 1.
 #[inline]
 pub(super) fn fingerprint(hash: u64) -> u64 {
@@ -169,9 +166,21 @@ impl<'a> Window<'a> {
         Slot { fingerprint: &self.words[2 * number], word: &self.words[2 * number + 1] }
     }
 
-    /// The first slot that names `fingerprint`. A line is compared without a branch: one that waits on
-    /// a cache miss and is mispredicted would keep the next check's miss from starting.
+    /// The slot of the first line that names `fingerprint`, if one does, else any. Selected without a branch:
+    /// one that waits on a cache miss and is mispredicted would keep the next check's miss from starting.
     #[inline]
+    pub fn guess(&self, fingerprint: u64) -> Slot<'a> {
+        let mut at = 0;
+        for slot in 1..SLOTS_PER_LINE {
+            // ORDERING: Relaxed: a hint where to look; the check reads it again.
+            let named = owner(self.words[2 * slot].load(Ordering::Relaxed));
+            at |= usize::from(named == fingerprint) * slot;
+        }
+        // Not more than one slot of a line names a key, or the last of them: never beyond the line.
+        self.slot(at % SLOTS_PER_LINE)
+    }
+
+    /// The first slot that names `fingerprint`, in any line.
     pub fn find(&self, fingerprint: u64) -> Option<Slot<'a>> {
         for line in self.words.chunks_exact(WORDS_PER_LINE) {
             let mut names = 0_u32;

@@ -173,21 +173,32 @@ impl SlotTable {
     }
 
     /// Decides a request of `cost` for the key of this hash, and charges it.
-    #[inline]
+    #[inline(always)]
     pub fn check<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Answer {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
         let phase = engine.rule.phase(fingerprint);
+        match Self::charge(engine, window.guess(fingerprint), fingerprint, phase, cost) {
+            Some(charged) => Answer::Decided(charged),
+            None => self.check_further(Request { engine, window, hash, fingerprint, phase, cost }),
+        }
+    }
+
+    /// The key is not in its first line, or is changing hands.
+    #[cold]
+    #[inline(never)]
+    fn check_further<C: Clock>(&self, request: Request<'_, C>) -> Answer {
+        let Request { engine, window, fingerprint, phase, cost, .. } = request;
         if let Some(slot) = window.find(fingerprint)
             && let Some(charged) = Self::charge(engine, slot, fingerprint, phase, cost)
         {
             return Answer::Decided(charged);
         }
-        self.check_missing(Request { engine, window, hash, fingerprint, phase, cost })
+        self.check_missing(request)
     }
 
     /// Charges the slot if it holds a value of this owner, before and after.
-    #[inline]
+    #[inline(always)]
     fn charge<C: Clock>(
         engine: &Engine<C>,
         slot: Slot<'_>,
@@ -207,8 +218,6 @@ impl SlotTable {
     }
 
     /// The key has no value in the slot that was looked at first.
-    #[cold]
-    #[inline(never)]
     fn check_missing<C: Clock>(&self, request: Request<'_, C>) -> Answer {
         let Request { engine, window, fingerprint, phase, cost, .. } = request;
         let fresh = engine.rule.decide(0, engine.rule.time().units(engine.coarse_ns()) + phase, cost);
