@@ -8,8 +8,9 @@ use crate::answer::{Denied, Pass};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::settings::{Core, Settings, passes};
-use crate::table::{OnFull, SlotTable, Stats};
+use crate::table::{Answer, OnFull, SlotTable, Stats};
 use crate::time::{Clock, Ticking};
+use crate::word::Outcome;
 
 /// Keys beyond which memory sizes no longer fit 64 bits.
 const KEYS_MAX: usize = 1 << 48;
@@ -135,15 +136,22 @@ impl<C: Clock> Limiter<C> {
     #[inline(always)]
     pub fn check_n<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Pass, Denied> {
         let hash = self.core.hashing.of(key);
-        let answer = self.table.check(&self.core.engine, hash, cost);
-        self.core.respond(answer, SlotTable::fingerprint(hash), cost)
+        let fingerprint = SlotTable::fingerprint(hash);
+        match self.table.check_once(&self.core.engine, hash, cost) {
+            Some(charged) => self.core.respond(Answer::Decided(charged), fingerprint, cost),
+            None => self.core.respond(self.table.check(&self.core.engine, hash, cost), fingerprint, cost),
+        }
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
     #[inline(always)]
     #[must_use = "a request that is not allowed must not go on"]
     pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        passes(&self.table.check(&self.core.engine, self.core.hashing.of(key), 1))
+        let hash = self.core.hashing.of(key);
+        match self.table.check_once(&self.core.engine, hash, 1) {
+            Some(charged) => charged.decided.outcome == Outcome::Pass,
+            None => passes(&self.table.check(&self.core.engine, hash, 1)),
+        }
     }
 
     /// What it has counted since it was built; an estimate while other threads check.

@@ -72,29 +72,7 @@ impl<C: Clock> Engine<C> {
     /// `None` if nothing counts: the word is no value but a mark of the table's, it is not `is_ours` any
     /// more after the decision took effect (a stranger may then have paid), or other threads were faster
     /// each time.
-    #[inline(always)]
     pub fn charge(
-        &self,
-        word: &AtomicU64,
-        phase: u64,
-        cost: u64,
-        is_ours: impl Fn() -> bool,
-    ) -> Option<Charged> {
-        let ns = self.coarse_ns();
-        // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
-        // before this value, and not before the exchange. For the count itself the word's own
-        // modification order is enough.
-        match self.attempt(word, word.load(Ordering::Acquire), ns, phase, cost, false) {
-            Attempt::Done(decided) => is_ours().then_some(Charged { decided, ns }),
-            Attempt::Mark => None,
-            Attempt::Lost(_) | Attempt::Doubtful => self.charge_again(word, phase, cost, is_ours),
-        }
-    }
-
-    /// The road of who has lost a race or must know the time precisely.
-    #[cold]
-    #[inline(never)]
-    fn charge_again(
         &self,
         word: &AtomicU64,
         phase: u64,
@@ -103,50 +81,68 @@ impl<C: Clock> Engine<C> {
     ) -> Option<Charged> {
         let mut ns = self.coarse_ns();
         let mut is_precise = false;
-        let mut seen = word.load(Ordering::Acquire);
         for _ in 0..CHARGES {
-            match self.attempt(word, seen, ns, phase, cost, is_precise) {
-                Attempt::Done(decided) => return is_ours().then_some(Charged { decided, ns }),
-                Attempt::Mark => return None,
-                Attempt::Lost(now) => seen = now,
-                Attempt::Doubtful => {
+            match self.attempt(word, ns, phase, cost, is_precise) {
+                (Attempt::Done(outcome), next) => {
+                    return is_ours().then_some(Charged { decided: Decided { outcome, next }, ns });
+                }
+                (Attempt::Mark, _) => return None,
+                (Attempt::Lost, _) => {}
+                (Attempt::Doubtful, _) => {
                     ns = self.precise_ns();
                     is_precise = true;
-                    seen = word.load(Ordering::Acquire);
                 }
             }
         }
         None
     }
 
-    /// The one place where a value is charged.
+    /// [`charge`](Self::charge), if one attempt by the coarse clock is enough, as it nearly always is: the
+    /// road of a check that passes has no loop and calls nobody.
+    #[inline(always)]
+    pub fn charge_once(
+        &self,
+        word: &AtomicU64,
+        phase: u64,
+        cost: u64,
+        is_ours: impl Fn() -> bool,
+    ) -> Option<Charged> {
+        let ns = self.coarse_ns();
+        match self.attempt(word, ns, phase, cost, false) {
+            (Attempt::Done(outcome), next) if is_ours() => {
+                Some(Charged { decided: Decided { outcome, next }, ns })
+            }
+            _ => None,
+        }
+    }
+
+    /// The one place where a value is charged. With what came of it goes the word that was left.
     #[inline(always)]
     fn attempt(
         &self,
         word: &AtomicU64,
-        seen: u64,
         ns: u64,
         phase: u64,
         cost: u64,
         is_precise: bool,
-    ) -> Attempt {
+    ) -> (Attempt, u64) {
+        // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
+        // before this value, and not before the exchange. For the count itself the word's own
+        // modification order is enough.
+        let seen = word.load(Ordering::Acquire);
         if seen & TABLE_BIT != 0 {
-            return Attempt::Mark;
+            return (Attempt::Mark, seen);
         }
-        let decided = self.decide(seen, ns, phase, cost);
-        if matches!(decided.outcome, Outcome::Exhausted)
-            && !is_precise
-            && !self.stays_refused(seen, ns, phase, cost)
+        let Decided { outcome, next } = self.decide(seen, ns, phase, cost);
+        if outcome == Outcome::Exhausted && !is_precise && !self.stays_refused(seen, ns, phase, cost) {
+            return (Attempt::Doubtful, seen);
+        }
+        if next == seen
+            || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
         {
-            return Attempt::Doubtful;
+            return (Attempt::Done(outcome), next);
         }
-        if decided.next == seen {
-            return Attempt::Done(decided);
-        }
-        match word.compare_exchange(seen, decided.next, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Attempt::Done(decided),
-            Err(now) => Attempt::Lost(now),
-        }
+        (Attempt::Lost, seen)
     }
 
     #[inline(always)]
@@ -159,19 +155,20 @@ impl<C: Clock> Engine<C> {
     fn stays_refused(&self, seen: u64, ns: u64, phase: u64, cost: u64) -> bool {
         self.clock.lag_bound_ns().is_some_and(|lag_ns| {
             let at_latest = self.decide(seen, ns.saturating_add(lag_ns), phase, cost);
-            matches!(at_latest.outcome, Outcome::Exhausted)
+            at_latest.outcome == Outcome::Exhausted
         })
     }
 }
 
 /// What came of one attempt to charge.
+#[derive(Clone, Copy)]
 enum Attempt {
     /// Decided, and in effect.
-    Done(Decided),
+    Done(Outcome),
     /// The word is the table's.
     Mark,
-    /// Another thread changed the word to this first.
-    Lost(u64),
+    /// Another thread changed the word first.
+    Lost,
     /// A refusal that a precise reading may not bear out.
     Doubtful,
 }

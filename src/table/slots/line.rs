@@ -139,11 +139,35 @@ impl Lines {
 
     /// The window of a hash, taken from its high bits; its first line is where a key stands if it can.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "below `starts`, which came from a usize")]
     pub fn window(&self, hash: u64) -> Window<'_> {
-        let start = ((u128::from(hash) * u128::from(self.starts)) >> 64) as usize;
-        let from = self.skipped + start * WORDS_PER_LINE;
+        let from = self.window_from(hash);
         Window { words: &self.words[from..from + WORDS_PER_LINE * LINES_PER_WINDOW] }
+    }
+
+    /// Where the window's first word stands.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "below `starts`, which came from a usize")]
+    fn window_from(&self, hash: u64) -> usize {
+        let start = ((u128::from(hash) * u128::from(self.starts)) >> 64) as usize;
+        self.skipped + start * WORDS_PER_LINE
+    }
+
+    /// A slot in the first line of this hash's window: the one that names `fingerprint`, if one does, else
+    /// any. Selected without a branch: one that waits on a cache miss and is mispredicted would keep the
+    /// next check's miss from starting.
+    #[inline(always)]
+    pub fn guess(&self, hash: u64, fingerprint: u64) -> Slot<'_> {
+        let from = self.window_from(hash);
+        let line = &self.words[from..from + WORDS_PER_LINE];
+        let mut at = 0;
+        for slot in 1..SLOTS_PER_LINE {
+            // ORDERING: Relaxed: a hint where to look; the check reads it again.
+            let named = owner(line[2 * slot].load(Ordering::Relaxed));
+            at |= usize::from(named == fingerprint) * slot;
+        }
+        // While a key is settled at most one slot names it; never beyond the line whoever does.
+        let at = 2 * (at % SLOTS_PER_LINE);
+        Slot { fingerprint: &line[at], word: &line[at + 1] }
     }
 
     /// The slot with this number, anywhere in the table.
@@ -164,20 +188,6 @@ impl<'a> Window<'a> {
     #[inline]
     pub fn slot(&self, number: usize) -> Slot<'a> {
         Slot { fingerprint: &self.words[2 * number], word: &self.words[2 * number + 1] }
-    }
-
-    /// The slot of the first line that names `fingerprint`, if one does, else any. Selected without a branch:
-    /// one that waits on a cache miss and is mispredicted would keep the next check's miss from starting.
-    #[inline]
-    pub fn guess(&self, fingerprint: u64) -> Slot<'a> {
-        let mut at = 0;
-        for slot in 1..SLOTS_PER_LINE {
-            // ORDERING: Relaxed: a hint where to look; the check reads it again.
-            let named = owner(self.words[2 * slot].load(Ordering::Relaxed));
-            at |= usize::from(named == fingerprint) * slot;
-        }
-        // Not more than one slot of a line names a key, or the last of them: never beyond the line.
-        self.slot(at % SLOTS_PER_LINE)
     }
 
     /// The first slot that names `fingerprint`, in any line.

@@ -172,33 +172,31 @@ impl SlotTable {
         }
     }
 
-    /// Decides a request of `cost` for the key of this hash, and charges it.
+    /// [`check`](Self::check), if it is a matter of one attempt on a slot of the key's first line.
     #[inline(always)]
+    pub fn check_once<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Option<Charged> {
+        let fingerprint = fingerprint(hash);
+        let slot = self.lines.guess(hash, fingerprint);
+        let before = name_of(slot, fingerprint)?;
+        engine.charge_once(slot.word, engine.rule.phase(fingerprint), cost, || is_still(slot, before))
+    }
+
+    /// Decides a request of `cost` for the key of this hash, and charges it.
+    #[cold]
+    #[inline(never)]
     pub fn check<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Answer {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
         let phase = engine.rule.phase(fingerprint);
-        match Self::charge(engine, window.guess(fingerprint), fingerprint, phase, cost) {
-            Some(charged) => Answer::Decided(charged),
-            None => self.check_further(Request { engine, window, hash, fingerprint, phase, cost }),
-        }
-    }
-
-    /// The key is not in its first line, or is changing hands.
-    #[cold]
-    #[inline(never)]
-    fn check_further<C: Clock>(&self, request: Request<'_, C>) -> Answer {
-        let Request { engine, window, fingerprint, phase, cost, .. } = request;
         if let Some(slot) = window.find(fingerprint)
             && let Some(charged) = Self::charge(engine, slot, fingerprint, phase, cost)
         {
             return Answer::Decided(charged);
         }
-        self.check_missing(request)
+        self.check_missing(Request { engine, window, hash, fingerprint, phase, cost })
     }
 
     /// Charges the slot if it holds a value of this owner, before and after.
-    #[inline(always)]
     fn charge<C: Clock>(
         engine: &Engine<C>,
         slot: Slot<'_>,
@@ -206,15 +204,8 @@ impl SlotTable {
         phase: u64,
         cost: u64,
     ) -> Option<Charged> {
-        // ORDERING: Acquire pairs with the Release of the owner's store: what the word shows next is this
-        // owner's or a later one's.
-        let before = slot.fingerprint.load(Ordering::Acquire);
-        if owner(before) != named {
-            return None;
-        }
-        // ORDERING: Acquire, after the exchange: if the word was a stranger's, its fingerprint word was
-        // stored before, and is seen here.
-        engine.charge(slot.word, phase, cost, || slot.fingerprint.load(Ordering::Acquire) == before)
+        let before = name_of(slot, named)?;
+        engine.charge(slot.word, phase, cost, || is_still(slot, before))
     }
 
     /// The key has no value in the slot that was looked at first.
@@ -292,6 +283,23 @@ impl SlotTable {
         self.counters.add(request.hash, Counter::Full, 1);
         Answer::Full { ns, room_at_ns: room_at_ns.max(ns) }
     }
+}
+
+/// The fingerprint word of a slot that is this owner's.
+#[inline(always)]
+fn name_of(slot: Slot<'_>, named: u64) -> Option<u64> {
+    // ORDERING: Acquire pairs with the Release of the owner's store: what the word shows next is this
+    // owner's or a later one's.
+    let before = slot.fingerprint.load(Ordering::Acquire);
+    (owner(before) == named).then_some(before)
+}
+
+/// Whether the slot has not changed hands since.
+#[inline(always)]
+fn is_still(slot: Slot<'_>, before: u64) -> bool {
+    // ORDERING: Acquire, after the exchange: if the word was a stranger's, its fingerprint word was
+    // stored before, and is seen here.
+    slot.fingerprint.load(Ordering::Acquire) == before
 }
 
 /// Looks at every slot of the window; false if one could not be read in peace.
