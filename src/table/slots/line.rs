@@ -138,36 +138,13 @@ impl Lines {
     }
 
     /// The window of a hash, taken from its high bits; its first line is where a key stands if it can.
-    #[inline]
-    pub fn window(&self, hash: u64) -> Window<'_> {
-        let from = self.window_from(hash);
-        Window { words: &self.words[from..from + WORDS_PER_LINE * LINES_PER_WINDOW] }
-    }
-
-    /// Where the window's first word stands.
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "below `starts`, which came from a usize")]
-    fn window_from(&self, hash: u64) -> usize {
-        let start = ((u128::from(hash) * u128::from(self.starts)) >> 64) as usize;
-        self.skipped + start * WORDS_PER_LINE
-    }
-
-    /// A slot in the first line of this hash's window: the one that names `fingerprint`, if one does, else
-    /// any. Selected without a branch: one that waits on a cache miss and is mispredicted would keep the
-    /// next check's miss from starting.
     #[inline(always)]
-    pub fn guess(&self, hash: u64, fingerprint: u64) -> Slot<'_> {
-        let from = self.window_from(hash);
-        let line = &self.words[from..from + WORDS_PER_LINE];
-        let mut at = 0;
-        for slot in 1..SLOTS_PER_LINE {
-            // ORDERING: Relaxed: a hint where to look; the check reads it again.
-            let named = owner(line[2 * slot].load(Ordering::Relaxed));
-            at |= usize::from(named == fingerprint) * slot;
-        }
-        // While a key is settled at most one slot names it; never beyond the line whoever does.
-        let at = 2 * (at % SLOTS_PER_LINE);
-        Slot { fingerprint: &line[at], word: &line[at + 1] }
+    #[expect(clippy::cast_possible_truncation, reason = "below `starts`, which came from a usize")]
+    pub fn window(&self, hash: u64) -> Window<'_> {
+        let start = ((u128::from(hash) * u128::from(self.starts)) >> 64) as usize;
+        let from = self.skipped + start * WORDS_PER_LINE;
+        let words = self.words[from..].first_chunk().expect("the last window ends with the last line");
+        Window { words }
     }
 
     /// The slot with this number, anywhere in the table.
@@ -180,7 +157,7 @@ impl Lines {
 /// The slots that one key may stand in.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
-    words: &'a [AtomicU64],
+    words: &'a [AtomicU64; WORDS_PER_LINE * LINES_PER_WINDOW],
 }
 
 impl<'a> Window<'a> {
@@ -190,20 +167,18 @@ impl<'a> Window<'a> {
         Slot { fingerprint: &self.words[2 * number], word: &self.words[2 * number + 1] }
     }
 
-    /// The first slot that names `fingerprint`, in any line.
-    pub fn find(&self, fingerprint: u64) -> Option<Slot<'a>> {
-        for line in self.words.chunks_exact(WORDS_PER_LINE) {
-            let mut names = 0_u32;
-            for slot in 0..SLOTS_PER_LINE {
-                // ORDERING: Relaxed: a hint where to look; the check reads it again.
-                let named = owner(line[2 * slot].load(Ordering::Relaxed));
-                names |= u32::from(named == fingerprint) << slot;
-            }
-            if names != 0 {
-                let slot = names.trailing_zeros() as usize;
-                return Some(Slot { fingerprint: &line[2 * slot], word: &line[2 * slot + 1] });
-            }
+    /// The slot of this line that names `fingerprint`, if one does, else any. Selected without a branch: one
+    /// that waits on a cache miss and is mispredicted would keep the next check's miss from starting.
+    #[inline(always)]
+    pub fn guess(&self, line: usize, fingerprint: u64) -> Slot<'a> {
+        let first = line * SLOTS_PER_LINE;
+        let mut at = 0;
+        for slot in 1..SLOTS_PER_LINE {
+            // ORDERING: Relaxed: a hint where to look; the check reads it again.
+            let named = owner(self.slot(first + slot).fingerprint.load(Ordering::Relaxed));
+            at |= usize::from(named == fingerprint) * slot;
         }
-        None
+        // While a key is settled at most one slot names it; never beyond the line whoever does.
+        self.slot(first + at % SLOTS_PER_LINE)
     }
 }

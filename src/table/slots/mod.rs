@@ -54,7 +54,7 @@ mod stops;
 
 pub use line::Lines;
 use line::{
-    CLAIMED, SLOTS_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending_for, is_value,
+    CLAIMED, LINES_PER_WINDOW, SLOTS_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending_for, is_value,
     next_owner, owner,
 };
 pub use stats::Stats;
@@ -176,7 +176,7 @@ impl SlotTable {
     #[inline(always)]
     pub fn check_once<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Option<Charged> {
         let fingerprint = fingerprint(hash);
-        let slot = self.lines.guess(hash, fingerprint);
+        let slot = self.lines.window(hash).guess(0, fingerprint);
         let before = name_of(slot, fingerprint)?;
         engine.charge_once(slot.word, engine.rule.phase(fingerprint), cost, || is_still(slot, before))
     }
@@ -188,10 +188,14 @@ impl SlotTable {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
         let phase = engine.rule.phase(fingerprint);
-        if let Some(slot) = window.find(fingerprint)
-            && let Some(charged) = Self::charge(engine, slot, fingerprint, phase, cost)
-        {
-            return Answer::Decided(charged);
+        for line in 0..LINES_PER_WINDOW {
+            let slot = window.guess(line, fingerprint);
+            if let Some(before) = name_of(slot, fingerprint) {
+                match engine.charge_once(slot.word, phase, cost, || is_still(slot, before)) {
+                    Some(charged) => return Answer::Decided(charged),
+                    None => break,
+                }
+            }
         }
         self.check_missing(Request { engine, window, hash, fingerprint, phase, cost })
     }
