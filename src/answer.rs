@@ -22,17 +22,31 @@ pub(crate) struct Snapshot {
     pub(crate) ns: u64,
     /// By how much the key's time is shifted, in units.
     pub(crate) phase: u64,
+    /// Whether the time may only lag, never have stepped back.
+    pub(crate) is_steady: bool,
 }
 
 impl Snapshot {
     fn moment(&self) -> u64 {
-        self.rule.time().units(self.ns) + self.phase
+        self.now().0
+    }
+
+    /// The moment, and the limiter's time in nanoseconds: what was read, or what the word proves if that is
+    /// later.
+    fn now(&self) -> (u64, u64) {
+        let moment = self.rule.time().units(self.ns) + self.phase;
+        let left_at = self.rule.left_at(self.word);
+        if self.is_steady && left_at > moment {
+            let left_at_ns = self.rule.time().first_ns_at(left_at - self.phase);
+            return (left_at, left_at_ns.unwrap_or(self.ns));
+        }
+        (moment, self.ns)
     }
 
     /// The wait until a moment; `None` if it lies beyond the horizon.
     fn wait(&self, moment: u64) -> Option<Duration> {
         let at_ns = self.rule.time().first_ns_at(moment.saturating_sub(self.phase))?;
-        Some(Duration::from_nanos(at_ns.saturating_sub(self.ns)))
+        Some(Duration::from_nanos(at_ns.saturating_sub(self.now().1)))
     }
 
     /// The same, with a wait that never ends for what lies beyond the horizon.

@@ -157,14 +157,14 @@ impl<M> ExactTable<M> {
         let hash = hash | LIVE;
         let guard = self.map.guard();
         if let Some(entry) = self.map.get(hash, key, &guard)
-            && let Some(charged) = engine.charge(entry.word, engine.rule.phase(hash), cost, || true)
+            && let Some(charged) = engine.charge_once(entry.word, hash, cost, || true)
         {
             return Answer::Decided(charged);
         }
         self.check_missing(engine, hash, key, cost, &guard)
     }
 
-    /// The key has no entry, or one that is leaving.
+    /// The key has no entry, one that is leaving, or one for which a single attempt was not enough.
     #[cold]
     #[inline(never)]
     fn check_missing<K, Q, C>(
@@ -181,9 +181,8 @@ impl<M> ExactTable<M> {
         Q: Eq + ToOwned<Owned = K> + ?Sized,
         C: Clock,
     {
-        let phase = engine.rule.phase(hash);
         let ns = engine.coarse_ns();
-        let fresh = engine.rule.decide(0, engine.rule.time().units(ns) + phase, cost);
+        let fresh = engine.decide(0, ns, hash, cost);
         // A cost of 0, or one that can never fit, is not remembered and creates no key.
         let is_remembered = fresh.next != 0;
         for _ in 0..ATTEMPTS {
@@ -203,12 +202,12 @@ impl<M> ExactTable<M> {
                 SEALED => self.remove(hash, entry.place, guard),
                 PENDING if !is_remembered => return Answer::Decided(Charged { decided: fresh, ns }),
                 PENDING => {
-                    if let Some(charged) = self.promote(engine, entry.word, phase, cost) {
+                    if let Some(charged) = self.promote(engine, entry.word, hash, cost) {
                         return Answer::Decided(charged);
                     }
                 }
                 _ => {
-                    if let Some(charged) = engine.charge(entry.word, phase, cost, || true) {
+                    if let Some(charged) = engine.charge(entry.word, hash, cost, || true) {
                         return Answer::Decided(charged);
                     }
                 }
@@ -238,13 +237,13 @@ impl<M> ExactTable<M> {
         &self,
         engine: &Engine<C>,
         word: &AtomicU64,
-        phase: u64,
+        hash: u64,
         cost: u64,
     ) -> Option<Charged> {
         // ORDERING: Relaxed: the entry was found by an Acquire of the map's, and its key's last eviction
         // came before that entry.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
-        let moment = engine.rule.time().units(ns) + phase;
+        let moment = engine.rule.moment(ns, hash);
         let decided = engine.rule.decide(engine.rule.begin(moment, 0), moment, cost);
         // ORDERING: AcqRel, as in `charge`.
         let promoted = word.compare_exchange(PENDING, decided.next, Ordering::AcqRel, Ordering::Acquire);
@@ -283,7 +282,7 @@ impl<M> ExactTable<M> {
     {
         let (place, hash) = self.places.visit()?;
         let entry = self.map.get_at(hash, place, guard)?;
-        let (rule, phase) = (&engine.rule, engine.rule.phase(hash));
+        let rule = &engine.rule;
         // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word, whose own order
         // decides which came first.
         let word = entry.word.load(Ordering::Relaxed);
@@ -293,9 +292,10 @@ impl<M> ExactTable<M> {
                 return None;
             }
             PENDING => return None,
-            _ if rule.is_idle(word, rule.time().units(ns) + phase) => {}
+            _ if rule.is_idle(word, rule.moment(ns, hash)) => {}
             _ => {
-                let idle_at_ns = rule.time().first_ns_at(rule.idle_from(word).saturating_sub(phase));
+                let idle_at = rule.idle_from(word).saturating_sub(rule.phase(hash));
+                let idle_at_ns = rule.time().first_ns_at(idle_at);
                 return Some(idle_at_ns.unwrap_or(u64::MAX));
             }
         }

@@ -66,7 +66,7 @@ impl<C: Clock> Engine<C> {
         self.origin.ns(self.clock.precise(), &self.clock)
     }
 
-    /// Decides on a shared word and leaves the next one: coarse to admit, and to refuse only what any later
+    /// Decides on a shared word of `key` (its fingerprint) and leaves the next one: coarse to admit, and to refuse only what any later
     /// time within the clock's [lag bound](Clock::lag_bound_ns) would refuse as well; else precise.
     ///
     /// `None` if nothing counts: the word is no value but a mark of the table's, it is not `is_ours` any
@@ -75,14 +75,14 @@ impl<C: Clock> Engine<C> {
     pub fn charge(
         &self,
         word: &AtomicU64,
-        phase: u64,
+        key: u64,
         cost: u64,
         is_ours: impl Fn() -> bool,
     ) -> Option<Charged> {
         let mut ns = self.coarse_ns();
         let mut is_precise = false;
         for _ in 0..CHARGES {
-            match self.attempt(word, ns, phase, cost, is_precise) {
+            match self.attempt(word, ns, key, cost, is_precise) {
                 (Attempt::Done(outcome), next) => {
                     return is_ours().then_some(Charged { decided: Decided { outcome, next }, ns });
                 }
@@ -103,12 +103,12 @@ impl<C: Clock> Engine<C> {
     pub fn charge_once(
         &self,
         word: &AtomicU64,
-        phase: u64,
+        key: u64,
         cost: u64,
         is_ours: impl Fn() -> bool,
     ) -> Option<Charged> {
         let ns = self.coarse_ns();
-        match self.attempt(word, ns, phase, cost, false) {
+        match self.attempt(word, ns, key, cost, false) {
             (Attempt::Done(outcome), next) if is_ours() => {
                 Some(Charged { decided: Decided { outcome, next }, ns })
             }
@@ -118,14 +118,7 @@ impl<C: Clock> Engine<C> {
 
     /// The one place where a value is charged. With what came of it goes the word that was left.
     #[inline(always)]
-    fn attempt(
-        &self,
-        word: &AtomicU64,
-        ns: u64,
-        phase: u64,
-        cost: u64,
-        is_precise: bool,
-    ) -> (Attempt, u64) {
+    fn attempt(&self, word: &AtomicU64, ns: u64, key: u64, cost: u64, is_precise: bool) -> (Attempt, u64) {
         // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
         // before this value, and not before the exchange. For the count itself the word's own
         // modification order is enough.
@@ -133,28 +126,27 @@ impl<C: Clock> Engine<C> {
         if seen & TABLE_BIT != 0 {
             return (Attempt::Mark, seen);
         }
-        let Decided { outcome, next } = self.decide(seen, ns, phase, cost);
-        if outcome == Outcome::Exhausted && !is_precise && !self.stays_refused(seen, ns, phase, cost) {
+        let Decided { outcome, next } = self.decide(seen, ns, key, cost);
+        if outcome == Outcome::Exhausted && !is_precise && !self.stays_refused(seen, ns, key, cost) {
             return (Attempt::Doubtful, seen);
         }
-        if next == seen
-            || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok()
-        {
+        if next == seen || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return (Attempt::Done(outcome), next);
         }
         (Attempt::Lost, seen)
     }
 
+    /// Decides by the limiter's time alone.
     #[inline(always)]
-    fn decide(&self, seen: u64, ns: u64, phase: u64, cost: u64) -> Decided {
-        self.rule.decide(seen, self.rule.time().units(ns) + phase, cost)
+    fn decide(&self, seen: u64, ns: u64, key: u64, cost: u64) -> Decided {
+        self.rule.decide(seen, self.rule.moment(ns, key), cost)
     }
 
     /// Whether what is refused at a coarse `ns` is refused at the precise time too, without reading that.
     #[inline]
-    fn stays_refused(&self, seen: u64, ns: u64, phase: u64, cost: u64) -> bool {
+    fn stays_refused(&self, seen: u64, ns: u64, key: u64, cost: u64) -> bool {
         self.clock.lag_bound_ns().is_some_and(|lag_ns| {
-            let at_latest = self.decide(seen, ns.saturating_add(lag_ns), phase, cost);
+            let at_latest = self.decide(seen, ns.saturating_add(lag_ns), key, cost);
             at_latest.outcome == Outcome::Exhausted
         })
     }

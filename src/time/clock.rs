@@ -11,8 +11,8 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// Where a limiter takes its time from.
 ///
-/// Both readings are nanoseconds since one origin of the clock's own, whichever: a limiter's time starts
-/// when it is built. `coarse` may lag behind
+/// Both readings are nanoseconds since one origin of the clock's own, whichever, and below 2^63 (292 years): a
+/// limiter's time starts when it is built. `coarse` may lag behind
 /// `precise` and must never lead it: a limiter admits on the coarse reading and refuses only after a
 /// precise one. A reading may step back; a limiter then admits nothing more for it and refuses for at
 /// most the length of the step.
@@ -29,6 +29,14 @@ pub trait Clock: Send + Sync {
     #[inline]
     fn lag_bound_ns(&self) -> Option<u64> {
         None
+    }
+
+    /// Whether readings of one thread or of several never step back, a coarse one's lag aside; `false` unless
+    /// told. What a key has used then proves that a time has been, which keeps a lag out of the waits that are
+    /// told.
+    #[inline]
+    fn never_steps_back(&self) -> bool {
+        false
     }
 
     /// Wall time since the Unix epoch; only [`Alignment::Clock`](crate::Alignment::Clock) asks for it.
@@ -172,6 +180,11 @@ impl Clock for Ticking {
         is_trusted().then_some(STALL_NS)
     }
 
+    #[inline]
+    fn never_steps_back(&self) -> bool {
+        true
+    }
+
     fn unix(&self) -> Duration {
         system_unix()
     }
@@ -227,6 +240,9 @@ impl Clock for Precise {
     }
 }
 
+/// The last reading of a [`Manual`] clock, in nanoseconds.
+const READING_MAX: u64 = (1 << 63) - 1;
+
 /// A clock that stands still until it is moved: for tests, simulations and replays. Clones share one
 /// time. A test of windows wants [`Alignment::Clock`](crate::Alignment::Clock) too, or a fixed seed: by
 /// default each key's windows start at a time of its own.
@@ -269,13 +285,13 @@ impl Manual {
         Self { shared: Arc::new(ManualTime { now_ns: AtomicU64::new(0), unix_ahead_ns }) }
     }
 
-    /// Moves time forward, wall time with it; stops at 2^64 − 1 ns.
+    /// Moves time forward, wall time with it; stops at 2^63 − 1 ns.
     pub fn advance(&self, by: Duration) {
         let by = saturating_ns(by);
         let mut now = self.shared.now_ns.load(Ordering::Relaxed);
         while let Err(seen) = self.shared.now_ns.compare_exchange(
             now,
-            now.saturating_add(by),
+            now.saturating_add(by).min(READING_MAX),
             Ordering::AcqRel,
             Ordering::Relaxed,
         ) {
@@ -285,7 +301,7 @@ impl Manual {
 
     /// Sets the time since the origin, wall time with it. It may step back.
     pub fn set(&self, since_origin: Duration) {
-        self.shared.now_ns.store(saturating_ns(since_origin), Ordering::Release);
+        self.shared.now_ns.store(saturating_ns(since_origin).min(READING_MAX), Ordering::Release);
     }
 
     /// Sets wall time alone, as an administrator or a time server would.

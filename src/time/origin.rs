@@ -18,6 +18,8 @@ use super::clock::Clock;
 use super::timebase::saturating_ns;
 use crate::sync::{AtomicU64, Ordering};
 
+/// Readings end here, by the promise of [`Clock`]; a sum beyond it has overflowed, in one direction or the other.
+const READINGS_END: u64 = 1 << 63;
 /// Readings of counter and wall further apart than this were held up in between, and are taken again.
 const PAIR_NS_MAX: u64 = 20_000;
 /// How often.
@@ -28,10 +30,8 @@ const PAIRS: usize = 8;
 pub struct Origin {
     /// Added to a reading; signed, in two's complement.
     offset_ns: AtomicU64,
-    /// The limiter's time at a reading of 0, or 0 if that is before its start.
-    least_ns: u64,
-    /// From there on for so long, reading plus offset is the time: no overflow, and no window's end.
-    plain_ns: AtomicU64,
+    /// Below this, reading plus offset is the time: no overflow, and no window's end.
+    plain_until_ns: AtomicU64,
     wall: Option<Wall>,
 }
 
@@ -46,18 +46,10 @@ struct Wall {
 impl Origin {
     /// A time that stands at `start_ns` now.
     pub fn fixed<C: Clock>(start_ns: u64, clock: &C) -> Self {
-        let offset_ns = start_ns.wrapping_sub(clock.precise());
-        // Readings that do not overflow, in either direction; MAX where none does.
-        let plain_ns = offset_ns.cast_signed().unsigned_abs().wrapping_neg().wrapping_sub(1);
-        Self::new(offset_ns, plain_ns, None)
-    }
-
-    fn new(offset_ns: u64, plain_ns: u64, wall: Option<Wall>) -> Self {
         Self {
-            offset_ns: AtomicU64::new(offset_ns),
-            least_ns: u64::try_from(offset_ns.cast_signed()).unwrap_or(0),
-            plain_ns: AtomicU64::new(plain_ns),
-            wall,
+            offset_ns: AtomicU64::new(start_ns.wrapping_sub(clock.precise())),
+            plain_until_ns: AtomicU64::new(READINGS_END),
+            wall: None,
         }
     }
 
@@ -66,24 +58,26 @@ impl Origin {
     pub fn on_wall<C: Clock>(period_ns: u64, longest_ns: u64, clock: &C) -> Self {
         let (reading, unix_ns) = pair(clock);
         let now_ns = longest_ns + unix_ns % longest_ns;
-        let ahead_ns = AtomicU64::new(unix_ns.wrapping_sub(reading));
-        let origin = Self::new(now_ns.wrapping_sub(reading), 0, Some(Wall { period_ns, longest_ns, ahead_ns }));
-        origin.plain_until(end_of_window(now_ns, period_ns));
-        origin
+        Self {
+            offset_ns: AtomicU64::new(now_ns.wrapping_sub(reading)),
+            plain_until_ns: AtomicU64::new(end_of_window(now_ns, period_ns)),
+            wall: Some(Wall {
+                period_ns,
+                longest_ns,
+                ahead_ns: AtomicU64::new(unix_ns.wrapping_sub(reading)),
+            }),
+        }
     }
 
-    /// The limiter's time for a reading of `clock`, in nanoseconds. A reading that has run over the end
-    /// of 64 bits reads as the end, one from before the limiter was built at worst as 0.
+    /// The limiter's time for a reading of `clock`, in nanoseconds. One from before the limiter was built reads
+    /// at worst as 0.
     #[inline]
     pub fn ns<C: Clock>(&self, reading: u64, clock: &C) -> u64 {
         // ORDERING: Relaxed, here and below. Offset, wall and window's end are words that may be seen
         // apart: an old end only leads to another comparison, an old offset is off by what the
         // comparison is about to correct.
         let ns = reading.wrapping_add(self.offset_ns.load(Ordering::Relaxed));
-        if ns.wrapping_sub(self.least_ns) < self.plain_ns.load(Ordering::Relaxed) {
-            return ns;
-        }
-        self.exact_ns(reading, clock)
+        if ns < self.plain_until_ns.load(Ordering::Relaxed) { ns } else { self.exact_ns(reading, clock) }
     }
 
     /// At the edges: of 64 bits, or of a window.
@@ -92,19 +86,13 @@ impl Origin {
     fn exact_ns<C: Clock>(&self, reading: u64, clock: &C) -> u64 {
         let ns = self.shifted(reading);
         match &self.wall {
-            Some(wall) if ns.saturating_sub(self.least_ns) >= self.plain_ns.load(Ordering::Relaxed) => {
-                self.compare(wall, clock)
-            }
+            Some(wall) if ns >= self.plain_until_ns.load(Ordering::Relaxed) => self.compare(wall, clock),
             _ => ns,
         }
     }
 
     fn shifted(&self, reading: u64) -> u64 {
         reading.saturating_add_signed(self.offset_ns.load(Ordering::Relaxed).cast_signed())
-    }
-
-    fn plain_until(&self, window_end_ns: u64) {
-        self.plain_ns.store(window_end_ns.saturating_sub(self.least_ns), Ordering::Relaxed);
     }
 
     /// Follows the wall at the end of a window.
@@ -121,7 +109,7 @@ impl Origin {
             self.offset_ns.fetch_add(step_ns, Ordering::Relaxed);
         }
         let now_ns = self.shifted(reading);
-        self.plain_until(end_of_window(now_ns, wall.period_ns));
+        self.plain_until_ns.store(end_of_window(now_ns, wall.period_ns), Ordering::Relaxed);
         now_ns
     }
 }
@@ -221,7 +209,6 @@ mod tests {
 
     #[test]
     fn any_clock_at_build_is_the_start() {
-        // Beyond 2^63 ns a clock is past its horizon from the start, and the limiter closed.
         for reading in [0, 5, 1_796_000_000, 9_000_000_000] {
             let clock = Manual::new();
             clock.set(Duration::from_secs(reading));
@@ -229,7 +216,7 @@ mod tests {
             assert_eq!(now(&clock, &fixed), 300 * SECOND);
             let on_wall = Origin::on_wall(15 * SECOND, 300 * SECOND, &clock);
             assert!((300 * SECOND..600 * SECOND).contains(&now(&clock, &on_wall)));
-            clock.set(Duration::from_nanos(u64::MAX));
+            clock.set(Duration::MAX); // stops where readings end
             assert!(now(&clock, &fixed) >= 300 * SECOND);
         }
     }

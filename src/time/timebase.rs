@@ -94,10 +94,6 @@ impl Timebase {
     /// `ns` nanoseconds in units, rounded down. From the horizon on time stands still, so that a
     /// limiter that reaches it refuses rather than starts again.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "at most VALUE_MAX, which `with_horizon` made sure of"
-    )]
     pub fn units(&self, ns: u64) -> u64 {
         let product = u128::from(ns.min(self.end_ns) << self.up) * u128::from(self.multiplier);
         (product >> 64) as u64 >> self.down

@@ -11,9 +11,10 @@ use crate::time::timebase::{Ask, HORIZON_LEAST_NS, Timebase, VALUE_MAX, beyond_h
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     burst: u64,
+    /// Units of one token, a power of two.
+    interval: u64,
     /// `burst` in units: how far ahead of now the arrival time may stand.
     depth: u64,
-    fraction_bits: u32,
 }
 
 impl Bucket {
@@ -39,7 +40,7 @@ impl Bucket {
     /// A bucket of `burst` tokens, each `2^fraction_bits` units.
     pub fn in_timebase(burst: u64, fraction_bits: u32) -> Self {
         debug_assert!(burst <= VALUE_MAX >> fraction_bits);
-        Self { burst, depth: burst << fraction_bits, fraction_bits }
+        Self { burst, interval: 1 << fraction_bits, depth: burst << fraction_bits }
     }
 
     /// What to say of a rate and burst that find no timebase.
@@ -76,8 +77,9 @@ impl Bucket {
             return Decided { outcome, next: arrival };
         }
         // No overflow: both terms are below 2^62.
-        let next = arrival.max(now) + (cost << self.fraction_bits);
+        let next = arrival.max(now) + cost * self.interval;
         if next - now > self.depth {
+            rarely();
             return Decided { outcome: Outcome::Exhausted, next: arrival };
         }
         Decided { outcome: Outcome::Pass, next }
@@ -92,14 +94,20 @@ impl Bucket {
         now + super::owed(debt, self.depth)
     }
 
+    #[inline]
     pub(super) fn idle_from(&self, arrival: u64) -> u64 {
         arrival + 1
     }
 
+    /// An arrival time is never more than the whole depth ahead.
+    pub(super) fn left_at(&self, arrival: u64) -> u64 {
+        arrival.saturating_sub(self.depth)
+    }
+
     pub(super) fn part(&self, arrival: u64, now: u64) -> Part {
         // After the clock stepped back, more than the whole bucket may seem used.
-        let used = arrival.saturating_sub(now).div_ceil(1 << self.fraction_bits).min(self.burst);
-        let next = if used == 0 { now } else { arrival - ((used - 1) << self.fraction_bits) };
+        let used = arrival.saturating_sub(now).div_ceil(self.interval).min(self.burst);
+        let next = if used == 0 { now } else { arrival - (used - 1) * self.interval };
         Part {
             name: WindowName::Bucket,
             limit: self.burst,
@@ -113,10 +121,15 @@ impl Bucket {
 
     /// The first moment at which `cost` fits: the arrival time stands `cost` below full.
     pub(super) fn retry_at(&self, arrival: u64, now: u64, cost: u64) -> u64 {
-        let cost = cost.min(self.burst) << self.fraction_bits;
+        let cost = cost.min(self.burst) * self.interval;
         (arrival.max(now) + cost).saturating_sub(self.depth).max(now)
     }
 }
+
+/// Tells the compiler that the branch it is called in is the rare one.
+#[cold]
+#[inline(always)]
+fn rarely() {}
 
 #[cfg(all(test, not(tidegate_loom)))]
 mod tests {
@@ -127,7 +140,7 @@ mod tests {
     #[test]
     fn gcra_vector_with_an_interval_of_10_and_a_tolerance_of_15() {
         const BITS: u32 = 20;
-        let bucket = Bucket { burst: 2, depth: 5 << (BITS - 1), fraction_bits: BITS };
+        let bucket = Bucket { burst: 2, interval: 1 << BITS, depth: 5 << (BITS - 1) };
         let scaled = |time: u64| (time << BITS) / 10;
         let mut word = 0;
         let mut seen = Vec::new();
@@ -163,10 +176,7 @@ mod tests {
     fn a_cost_above_the_burst_can_never_fit_and_0_touches_nothing() {
         let bucket = Bucket::in_timebase(5, 8);
         for cost in [6, 1 << 40, u64::MAX] {
-            assert_eq!(
-                bucket.decide(7, 1000, cost),
-                Decided { outcome: Outcome::TooLarge, next: 7 }
-            );
+            assert_eq!(bucket.decide(7, 1000, cost), Decided { outcome: Outcome::TooLarge, next: 7 });
         }
         assert_eq!(bucket.decide(7, 1000, 0), Decided { outcome: Outcome::Pass, next: 7 });
     }

@@ -148,13 +148,21 @@ impl Rule {
     /// By how much a key's time is shifted, in units: under [`Alignment::PerKey`] a share of the
     /// longest period taken from the key's fingerprint (its low 48 bits), else nothing.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "a share below 1 of 64 bits")]
     pub fn phase(&self, fingerprint: u64) -> u64 {
         let share = fingerprint << (u64::BITS - FINGERPRINT_BITS);
         ((u128::from(share) * u128::from(self.phases)) >> 64) as u64
     }
 
-    /// Decides a request of `cost` at `moment` (units plus the key's phase).
+    /// The limiter's time in nanoseconds as a moment of this key: in units, plus its phase.
+    #[inline(always)]
+    pub fn moment(&self, ns: u64, fingerprint: u64) -> u64 {
+        match &self.kind {
+            Kind::Bucket(_) => self.time.units(ns),
+            Kind::Windowed(_) => self.time.units(ns) + self.phase(fingerprint),
+        }
+    }
+
+    /// Decides a request of `cost` at `moment`.
     #[inline(always)]
     pub fn decide(&self, word: u64, moment: u64, cost: u64) -> Decided {
         match &self.kind {
@@ -186,6 +194,16 @@ impl Rule {
         self.parts(word, moment).iter().map(|part| share(part.used, part.limit)).max().unwrap_or(0)
     }
 
+    /// Orders words by [`debt`](Self::debt) at one and the same time, and costs less.
+    #[inline]
+    pub(crate) fn rank(&self, word: u64, moment: u64) -> u64 {
+        match &self.kind {
+            // Who is full again first owes least.
+            Kind::Bucket(_) => word,
+            Kind::Windowed(_) => u64::from(self.debt(word, moment)),
+        }
+    }
+
     /// The word of a key that begins at `moment` owing `debt` (in parts of [`WHOLE_DEBT`], rounded up); it
     /// is not idle at that moment, even if it owes nothing.
     pub fn begin(&self, moment: u64, debt: u32) -> u64 {
@@ -196,10 +214,19 @@ impl Rule {
     }
 
     /// The first moment at which the word is idle.
+    #[inline]
     pub fn idle_from(&self, word: u64) -> u64 {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.idle_from(word),
             Kind::Windowed(windowed) => windowed.idle_from(word),
+        }
+    }
+
+    /// The earliest moment at which the word can have been left, if time never steps back.
+    pub fn left_at(&self, word: u64) -> u64 {
+        match &self.kind {
+            Kind::Bucket(bucket) => bucket.left_at(word),
+            Kind::Windowed(windowed) => windowed.left_at(word),
         }
     }
 

@@ -256,6 +256,12 @@ impl Windowed {
         self.ends(&self.layout.unpack(word)).1
     }
 
+    /// The start of the burst window that the word counts in.
+    pub(super) fn left_at(&self, word: u64) -> u64 {
+        let burst_end = self.ends(&self.layout.unpack(word)).0;
+        burst_end - (1 << self.fraction_bits)
+    }
+
     /// When the burst window and the sustain window of these counts end, in units.
     fn ends(&self, counts: &Counts) -> (u64, u64) {
         let bits = self.fraction_bits;

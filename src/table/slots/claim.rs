@@ -26,8 +26,8 @@ struct Offer<'a> {
     empty: Option<Candidate<'a>>,
     /// The slot that has been idle longest, and since when, in unshifted units.
     idle: Option<(Candidate<'a>, u64)>,
-    /// The slot whose owner owes least, and how much.
-    least: Option<(Candidate<'a>, u32)>,
+    /// The slot whose owner owes least, and its rank.
+    least: Option<(Candidate<'a>, u64)>,
     /// When the first of the others becomes idle, in unshifted units.
     room_at: u64,
 }
@@ -53,11 +53,17 @@ impl SlotTable {
             if !is_precise {
                 ns = engine.precise_ns();
                 is_precise = true;
-                continue;
+                if engine.rule.time().units(ns) >= offer.room_at {
+                    continue; // one of them is idle by now
+                }
             }
             let evicts = matches!(self.on_full, OnFull::EvictLeast | OnFull::Inherit);
-            match offer.least {
-                Some((candidate, debt)) if evicts && debt <= WHOLE_DEBT / 2 => {
+            let least = offer.least.filter(|_| evicts).map(|(candidate, _)| {
+                let moment = engine.rule.moment(ns, owner(candidate.named));
+                (candidate, engine.rule.debt(candidate.word, moment))
+            });
+            match least {
+                Some((candidate, debt)) if debt <= WHOLE_DEBT / 2 => {
                     if self.take(request, candidate, ns, Some(debt)) {
                         return Ok(());
                     }
@@ -89,12 +95,11 @@ impl SlotTable {
             return false;
         }
         let last = slot.fingerprint.load(Ordering::Acquire);
-        self.counters.add(request.hash, Counter::Claims, 1);
         let evicted = Self::evicted(request, last, candidate, ns, forced);
         let inherits = self.on_full == OnFull::Inherit;
-        if let Some(debt) = evicted {
-            self.counters.add(request.hash, Counter::Forced, 1);
-            self.counters.add(request.hash, Counter::Forgiven, if inherits { 0 } else { u64::from(debt) });
+        self.counters.add(request.hash, if evicted.is_some() { Counter::Forced } else { Counter::Claims }, 1);
+        if let Some(debt) = evicted.filter(|_| !inherits) {
+            self.counters.add(request.hash, Counter::Forgiven, u64::from(debt));
         }
         let left = if is_free(word) { carried_debt(word) } else { evicted.unwrap_or(0) };
         publish(slot, last, request.fingerprint, if inherits { left } else { 0 });
@@ -114,7 +119,7 @@ impl SlotTable {
         }
         // The number was judged with the phase of an owner who has left meanwhile.
         let rule = &request.engine.rule;
-        let debt = rule.debt(judged.word, rule.time().units(ns) + rule.phase(owner(last)));
+        let debt = rule.debt(judged.word, rule.moment(ns, owner(last)));
         (debt > 0 || forced.is_some()).then_some(debt)
     }
 }
@@ -162,9 +167,9 @@ fn offer<'a, C: Clock>(request: Request<'a, C>, ns: u64) -> Offer<'a> {
         }
         offer.room_at = offer.room_at.min(idle_from);
         if offer.idle.is_none() {
-            let debt = rule.debt(word, now + phase);
-            if offer.least.is_none_or(|(_, least)| debt < least) {
-                offer.least = Some((candidate, debt));
+            let rank = rule.rank(word, now + phase);
+            if offer.least.is_none_or(|(_, least)| rank < least) {
+                offer.least = Some((candidate, rank));
             }
         }
     }

@@ -9,6 +9,8 @@
 //!                    63 = 1, 62..61 = 01: pending    60 … 16 debt    15 … 0 generation
 //! ```
 
+use std::hint::select_unpredictable;
+
 use crate::sync::{AtomicU64, Ordering, zeroed_words};
 use crate::word::{FINGERPRINT_BITS, TABLE_BIT};
 
@@ -167,18 +169,26 @@ impl<'a> Window<'a> {
         Slot { fingerprint: &self.words[2 * number], word: &self.words[2 * number + 1] }
     }
 
+    /// The slots that name `fingerprint`, a bit each.
+    pub fn naming(&self, fingerprint: u64) -> u32 {
+        (0..SLOTS_PER_WINDOW).fold(0, |names, number| {
+            // ORDERING: Acquire: a later look at the same slot sees this or what came after.
+            let named = owner(self.slot(number).fingerprint.load(Ordering::Acquire));
+            names | u32::from(named == fingerprint) << number
+        })
+    }
+
     /// The slot of this line that names `fingerprint`, if one does, else any. Selected without a branch: one
     /// that waits on a cache miss and is mispredicted would keep the next check's miss from starting.
     #[inline(always)]
     pub fn guess(&self, line: usize, fingerprint: u64) -> Slot<'a> {
         let first = line * SLOTS_PER_LINE;
-        let mut at = 0;
-        for slot in 1..SLOTS_PER_LINE {
+        let mut at = first;
+        for number in first + 1..first + SLOTS_PER_LINE {
             // ORDERING: Relaxed: a hint where to look; the check reads it again.
-            let named = owner(self.slot(first + slot).fingerprint.load(Ordering::Relaxed));
-            at |= usize::from(named == fingerprint) * slot;
+            let named = owner(self.slot(number).fingerprint.load(Ordering::Relaxed));
+            at = select_unpredictable(named == fingerprint, number, at);
         }
-        // While a key is settled at most one slot names it; never beyond the line whoever does.
-        self.slot(first + at % SLOTS_PER_LINE)
+        self.slot(at)
     }
 }

@@ -54,8 +54,8 @@ mod stops;
 
 pub use line::Lines;
 use line::{
-    CLAIMED, LINES_PER_WINDOW, SLOTS_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending_for, is_value,
-    next_owner, owner,
+    CLAIMED, LINES_PER_WINDOW, SLOTS_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed,
+    is_pending_for, is_value, next_owner, owner,
 };
 pub use stats::Stats;
 use stats::{Counter, Counters};
@@ -96,14 +96,15 @@ pub struct SlotTable {
     counters: Counters,
 }
 
-/// One slot as seen by who looks for a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Other,
-    Value,
-    Pending(u64),
-    /// It changed hands again and again while being read.
-    Unsettled,
+/// What a window has of one key, slot by slot.
+#[derive(Clone, Copy)]
+struct Sighting {
+    /// Slots with a value of the key's, a bit each.
+    values: u32,
+    /// Slots that are pending for the key.
+    pending: u32,
+    /// Their marks; 0 in all other slots.
+    marks: [u64; SLOTS_PER_WINDOW],
 }
 
 /// A request on its way through the slow road.
@@ -112,7 +113,6 @@ struct Request<'a, C> {
     window: Window<'a>,
     hash: u64,
     fingerprint: u64,
-    phase: u64,
     cost: u64,
 }
 
@@ -123,6 +123,31 @@ impl<C> Clone for Request<'_, C> {
 }
 
 impl<C> Copy for Request<'_, C> {}
+
+impl<C: Clock> Request<'_, C> {
+    /// Charges the lowest of these slots if it holds a value of the key's, before and after.
+    fn charge(&self, values: u32) -> Option<Charged> {
+        let slot = self.window.slot(bits(values).next()?);
+        let before = name_of(slot, self.fingerprint)?;
+        self.engine.charge(slot.word, self.fingerprint, self.cost, || is_still(slot, before))
+    }
+
+    /// Looks at every slot of the window; `None` if one of the key's could not be read in peace.
+    fn look(&self) -> Option<Sighting> {
+        let mut seen = Sighting { values: 0, pending: 0, marks: [0; SLOTS_PER_WINDOW] };
+        for number in bits(self.window.naming(self.fingerprint)) {
+            match see(self.window.slot(number), self.fingerprint)? {
+                Seen::Other => {}
+                Seen::Value => seen.values |= 1 << number,
+                Seen::Pending(mark) => {
+                    seen.pending |= 1 << number;
+                    seen.marks[number] = mark;
+                }
+            }
+        }
+        Some(seen)
+    }
+}
 
 impl SlotTable {
     /// A table with room for `max_keys`; `None` if there is not as much memory.
@@ -148,12 +173,12 @@ impl SlotTable {
         let slots = self.lines.slots();
         // Odd, so that every place in a line is sampled: the first ones fill up first.
         let step = slots.div_ceil(SAMPLE) | 1;
-        let now = engine.rule.time().units(engine.precise_ns());
+        let now_ns = engine.precise_ns();
         let is_live = |slot: &Slot<'_>| {
             // ORDERING: Acquire, both: the word is this owner's or a later one's.
             let named = owner(slot.fingerprint.load(Ordering::Acquire));
             let word = slot.word.load(Ordering::Acquire);
-            is_value(word) && !engine.rule.is_idle(word, now + engine.rule.phase(named))
+            is_value(word) && !engine.rule.is_idle(word, engine.rule.moment(now_ns, named))
         };
         let sample = (0..slots).step_by(step).map(|number| self.lines.slot(number));
         let (looked_at, live) =
@@ -162,7 +187,7 @@ impl SlotTable {
         Stats {
             live_estimate: u64::try_from(u128::from(live) * slots as u128 / u128::from(looked_at.max(1_u64)))
                 .unwrap_or(u64::MAX),
-            claims: sum(Counter::Claims),
+            claims: sum(Counter::Claims) + sum(Counter::Forced),
             forced_evictions: sum(Counter::Forced),
             forgiven_limits: sum(Counter::Forgiven) as f64 / f64::from(WHOLE_DEBT),
             full: sum(Counter::Full),
@@ -178,7 +203,7 @@ impl SlotTable {
         let fingerprint = fingerprint(hash);
         let slot = self.lines.window(hash).guess(0, fingerprint);
         let before = name_of(slot, fingerprint)?;
-        engine.charge_once(slot.word, engine.rule.phase(fingerprint), cost, || is_still(slot, before))
+        engine.charge_once(slot.word, fingerprint, cost, || is_still(slot, before))
     }
 
     /// Decides a request of `cost` for the key of this hash, and charges it.
@@ -187,49 +212,31 @@ impl SlotTable {
     pub fn check<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Answer {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
-        let phase = engine.rule.phase(fingerprint);
         for line in 0..LINES_PER_WINDOW {
             let slot = window.guess(line, fingerprint);
             if let Some(before) = name_of(slot, fingerprint) {
-                match engine.charge_once(slot.word, phase, cost, || is_still(slot, before)) {
+                match engine.charge_once(slot.word, fingerprint, cost, || is_still(slot, before)) {
                     Some(charged) => return Answer::Decided(charged),
                     None => break,
                 }
             }
         }
-        self.check_missing(Request { engine, window, hash, fingerprint, phase, cost })
-    }
-
-    /// Charges the slot if it holds a value of this owner, before and after.
-    fn charge<C: Clock>(
-        engine: &Engine<C>,
-        slot: Slot<'_>,
-        named: u64,
-        phase: u64,
-        cost: u64,
-    ) -> Option<Charged> {
-        let before = name_of(slot, named)?;
-        engine.charge(slot.word, phase, cost, || is_still(slot, before))
+        self.check_missing(Request { engine, window, hash, fingerprint, cost })
     }
 
     /// The key has no value in the slot that was looked at first.
     fn check_missing<C: Clock>(&self, request: Request<'_, C>) -> Answer {
-        let Request { engine, window, fingerprint, phase, cost, .. } = request;
-        let fresh = engine.rule.decide(0, engine.rule.time().units(engine.coarse_ns()) + phase, cost);
+        let Request { engine, fingerprint, cost, .. } = request;
+        let fresh = engine.decide(0, engine.coarse_ns(), fingerprint, cost);
         let is_remembered = fresh.next != 0;
         for _ in 0..ATTEMPTS {
-            let mut seen = [Seen::Other; SLOTS_PER_WINDOW];
-            if !scan(window, fingerprint, &mut seen) {
-                continue;
-            }
-            let value = seen.iter().position(|seen| *seen == Seen::Value);
-            if is_remembered && seen.iter().any(|seen| matches!(seen, Seen::Pending(_))) {
-                if let Some(charged) = self.resolve(request, seen) {
+            let Some(seen) = request.look() else { continue };
+            if is_remembered && seen.pending != 0 {
+                if let Some(charged) = self.resolve(request, &seen) {
                     return Answer::Decided(charged);
                 }
-            } else if let Some(number) = value {
-                let charged = Self::charge(engine, window.slot(number), fingerprint, phase, cost);
-                if let Some(charged) = charged {
+            } else if seen.values != 0 {
+                if let Some(charged) = request.charge(seen.values) {
                     return Answer::Decided(charged);
                 }
             } else if !is_remembered {
@@ -244,23 +251,20 @@ impl SlotTable {
     }
 
     /// Settles which of the key's slots is the one. Either charges it, or makes the caller look again.
-    fn resolve<C: Clock>(&self, request: Request<'_, C>, seen: [Seen; SLOTS_PER_WINDOW]) -> Option<Charged> {
-        let Request { engine, window, fingerprint, phase, cost, .. } = request;
+    fn resolve<C: Clock>(&self, request: Request<'_, C>, seen: &Sighting) -> Option<Charged> {
+        let Request { engine, window, fingerprint, cost, .. } = request;
         // ORDERING: SeqCst, between the two scans; see the head of this file.
         fence(Ordering::SeqCst);
-        let mut again = [Seen::Other; SLOTS_PER_WINDOW];
-        if !scan(window, fingerprint, &mut again) || seen != again {
+        let again = request.look()?;
+        if seen.values != again.values || seen.marks != again.marks {
             return None;
         }
-        let mut pending = seen.iter().enumerate().filter_map(|(number, seen)| match seen {
-            Seen::Pending(mark) => Some((window.slot(number), *mark)),
-            _ => None,
-        });
-        if let Some(number) = seen.iter().position(|seen| *seen == Seen::Value) {
+        let mut pending = bits(seen.pending).map(|number| (window.slot(number), seen.marks[number]));
+        if seen.values != 0 {
             pending.for_each(|(slot, mark)| {
                 free(slot, mark);
             });
-            return Self::charge(engine, window.slot(number), fingerprint, phase, cost);
+            return request.charge(seen.values);
         }
         let (lowest, mark) = pending.next()?;
         if !pending.all(|(slot, mark)| free(slot, mark)) {
@@ -269,7 +273,7 @@ impl SlotTable {
         // ORDERING: Relaxed: whoever evicted this key stored its time before the fingerprint word of the
         // slot's next owner, which the scans read with Acquire.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
-        let moment = engine.rule.time().units(ns) + phase;
+        let moment = engine.rule.moment(ns, fingerprint);
         let decided = engine.rule.decide(engine.rule.begin(moment, carried_debt(mark)), moment, cost);
         // ORDERING: AcqRel, as every exchange of a word here. While the word is this mark nobody has
         // claimed the slot, so the fingerprint word still names this key.
@@ -306,34 +310,42 @@ fn is_still(slot: Slot<'_>, before: u64) -> bool {
     slot.fingerprint.load(Ordering::Acquire) == before
 }
 
-/// Looks at every slot of the window; false if one could not be read in peace.
-fn scan(window: Window<'_>, named: u64, seen: &mut [Seen; SLOTS_PER_WINDOW]) -> bool {
-    for (number, seen) in seen.iter_mut().enumerate() {
-        *seen = see(window.slot(number), named);
-    }
-    !seen.contains(&Seen::Unsettled)
+/// The numbers of the bits that are set, from the lowest.
+fn bits(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (lowest < u32::BITS).then_some(lowest as usize)
+    })
 }
 
-/// What a slot is to the owner `named`.
-fn see(slot: Slot<'_>, named: u64) -> Seen {
+/// A slot as seen by who looks for a key.
+enum Seen {
+    Other,
+    Value,
+    Pending(u64),
+}
+
+/// What a slot is to the owner `named`; `None` if it changed hands again and again while being read.
+fn see(slot: Slot<'_>, named: u64) -> Option<Seen> {
     for _ in 0..ATTEMPTS {
         // ORDERING: Acquire, all three: pairs with the Release stores of `publish`, so that a word is
         // read together with the fingerprint word that it belongs to.
         let before = slot.fingerprint.load(Ordering::Acquire);
         if owner(before) != named {
-            return Seen::Other;
+            return Some(Seen::Other);
         }
         let word = slot.word.load(Ordering::Acquire);
         if slot.fingerprint.load(Ordering::Acquire) != before {
             continue;
         }
-        return match word {
+        return Some(match word {
             _ if is_value(word) => Seen::Value,
             _ if is_pending_for(word, before) => Seen::Pending(word),
             _ => Seen::Other,
-        };
+        });
     }
-    Seen::Unsettled
+    None
 }
 
 /// Frees a pending slot, and leaves no name in it that would lead checks astray. False if somebody else

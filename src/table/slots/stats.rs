@@ -10,7 +10,7 @@ const COUNTERS: usize = 6;
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counter {
-    /// A slot was claimed for a new key.
+    /// A slot was claimed for a new key, and nobody was forced out of it.
     Claims,
     /// A key that owed something was evicted.
     Forced,
