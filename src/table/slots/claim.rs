@@ -1,5 +1,7 @@
 //! Claiming a slot for a new key.
 
+use std::hint::select_unpredictable;
+
 use super::line::{
     CLAIMED, SLOTS_PER_WINDOW, Slot, carried_debt, is_free, is_value, next_owner, owner, pending,
 };
@@ -18,16 +20,14 @@ struct Candidate<'a> {
     word: u64,
 }
 
-/// What the window has to offer a new key.
-struct Offer<'a> {
+/// What the window has to offer a new key, by number of the slot.
+struct Offer {
     /// The key itself has a slot meanwhile.
     own: bool,
-    /// A slot that is nobody's.
-    empty: Option<Candidate<'a>>,
-    /// The slot that has been idle longest, and since when, in unshifted units.
-    idle: Option<(Candidate<'a>, u64)>,
-    /// The slot whose owner owes least, and its rank.
-    least: Option<(Candidate<'a>, u64)>,
+    /// A slot that is nobody's, or else the one that has been idle longest.
+    free: Option<usize>,
+    /// The slot whose owner owes least.
+    least: Option<usize>,
     /// When the first of the others becomes idle, in unshifted units.
     room_at: u64,
 }
@@ -37,6 +37,7 @@ impl SlotTable {
     /// window's keys becomes idle, in the limiter's nanoseconds.
     pub(super) fn claim<C: Clock>(&self, request: Request<'_, C>) -> Result<(), u64> {
         let engine = request.engine;
+        let evicts = matches!(self.on_full, OnFull::EvictLeast | OnFull::Inherit);
         let mut ns = engine.coarse_ns();
         let mut is_precise = false;
         for _ in 0..ATTEMPTS {
@@ -44,31 +45,23 @@ impl SlotTable {
             if offer.own {
                 return Ok(());
             }
-            if let Some(candidate) = offer.empty.or(offer.idle.map(|(candidate, _)| candidate)) {
-                if self.take(request, candidate, ns, None) {
-                    return Ok(());
-                }
-                continue;
-            }
-            if !is_precise {
+            if offer.free.is_none() && !is_precise {
                 ns = engine.precise_ns();
                 is_precise = true;
                 if engine.rule.time().units(ns) >= offer.room_at {
                     continue; // one of them is idle by now
                 }
             }
-            let evicts = matches!(self.on_full, OnFull::EvictLeast | OnFull::Inherit);
-            let least = offer.least.filter(|_| evicts).map(|(candidate, _)| {
-                let moment = engine.rule.moment(ns, owner(candidate.named));
-                (candidate, engine.rule.debt(candidate.word, moment))
-            });
-            match least {
-                Some((candidate, debt)) if debt <= WHOLE_DEBT / 2 => {
-                    if self.take(request, candidate, ns, Some(debt)) {
-                        return Ok(());
-                    }
-                }
-                _ => return Err(engine.rule.time().first_ns_at(offer.room_at).unwrap_or(u64::MAX)),
+            let room_at_ns = || engine.rule.time().first_ns_at(offer.room_at).unwrap_or(u64::MAX);
+            let Some(number) = offer.free.or(offer.least.filter(|_| evicts)) else {
+                return Err(room_at_ns());
+            };
+            // Judged again, by a word that the claim then holds it to.
+            match judge(request, number, ns) {
+                Some((_, Some(_))) if offer.free.is_some() => {} // taken meanwhile
+                Some((_, Some(debt))) if debt > WHOLE_DEBT / 2 => return Err(room_at_ns()),
+                Some((candidate, forced)) if self.take(request, candidate, ns, forced) => return Ok(()),
+                _ => {}
             }
         }
         Err(ns)
@@ -134,25 +127,55 @@ pub(super) fn publish(slot: Slot<'_>, last: u64, fingerprint: u64, debt: u32) {
     fence(Ordering::SeqCst);
 }
 
+/// A slot that may be claimed, and what its owner owes unless it is nobody's or idle.
+fn judge<'a, C: Clock>(
+    request: Request<'a, C>,
+    number: usize,
+    ns: u64,
+) -> Option<(Candidate<'a>, Option<u32>)> {
+    let (candidate, rule) = (read(request, number), &request.engine.rule);
+    let Candidate { named, word, .. } = candidate;
+    if owner(named) == request.fingerprint {
+        return None;
+    }
+    if candidate.is_nobodys() {
+        return Some((candidate, None));
+    }
+    let moment = rule.moment(ns, owner(named));
+    is_value(word).then(|| (candidate, (rule.idle_from(word) > moment).then(|| rule.debt(word, moment))))
+}
+
+/// A slot's word and the name that goes with it.
+#[inline]
+fn read<'a, C>(request: Request<'a, C>, number: usize) -> Candidate<'a> {
+    let slot = request.window.slot(number);
+    // ORDERING: Acquire, both, and in this order: the word's owner or a later one is named. The other way
+    // round a key would not know its own value, and evict itself.
+    let word = slot.word.load(Ordering::Acquire);
+    let named = slot.fingerprint.load(Ordering::Acquire);
+    Candidate { slot, named, word }
+}
+
+impl Candidate<'_> {
+    fn is_nobodys(&self) -> bool {
+        is_free(self.word) || (self.word == 0 && owner(self.named) == 0)
+    }
+}
+
 /// Looks through the window for room.
-fn offer<'a, C: Clock>(request: Request<'a, C>, ns: u64) -> Offer<'a> {
+fn offer<C: Clock>(request: Request<'_, C>, ns: u64) -> Offer {
     let rule = &request.engine.rule;
     let now = rule.time().units(ns);
-    let mut offer = Offer { own: false, empty: None, idle: None, least: None, room_at: u64::MAX };
+    let (mut idle, mut idle_from_least, mut least, mut rank_least) = (None, u64::MAX, None, u64::MAX);
+    let mut room_at = u64::MAX;
     for number in 0..SLOTS_PER_WINDOW {
-        let slot = request.window.slot(number);
-        // ORDERING: Acquire, both, and in this order: the word's owner or a later one is named. The other way
-        // round a key would not know its own value, and evict itself.
-        let word = slot.word.load(Ordering::Acquire);
-        let named = slot.fingerprint.load(Ordering::Acquire);
-        let candidate = Candidate { slot, named, word };
+        let candidate = read(request, number);
+        let Candidate { named, word, .. } = candidate;
         if owner(named) == request.fingerprint && word != CLAIMED {
-            offer.own = true;
-            return offer;
+            return Offer { own: true, free: None, least: None, room_at };
         }
-        if is_free(word) || (word == 0 && owner(named) == 0) {
-            offer.empty = Some(candidate);
-            return offer;
+        if candidate.is_nobodys() {
+            return Offer { own: false, free: Some(number), least: None, room_at };
         }
         if !is_value(word) {
             continue;
@@ -160,18 +183,17 @@ fn offer<'a, C: Clock>(request: Request<'a, C>, ns: u64) -> Offer<'a> {
         let phase = rule.phase(owner(named));
         let idle_from = rule.idle_from(word).saturating_sub(phase);
         if idle_from <= now {
-            if offer.idle.is_none_or(|(_, from)| idle_from < from) {
-                offer.idle = Some((candidate, idle_from));
+            if idle_from < idle_from_least {
+                (idle, idle_from_least) = (Some(number), idle_from);
             }
             continue;
         }
-        offer.room_at = offer.room_at.min(idle_from);
-        if offer.idle.is_none() {
-            let rank = rule.rank(word, now + phase);
-            if offer.least.is_none_or(|(_, least)| rank < least) {
-                offer.least = Some((candidate, rank));
-            }
-        }
+        room_at = room_at.min(idle_from);
+        let rank = rule.rank(word, now + phase);
+        // Which one is least is a matter of luck: no branch on it.
+        let is_less = rank < rank_least || least.is_none();
+        least = select_unpredictable(is_less, Some(number), least);
+        rank_least = select_unpredictable(is_less, rank, rank_least);
     }
-    offer
+    Offer { own: false, free: idle, least, room_at }
 }

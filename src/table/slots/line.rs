@@ -52,6 +52,13 @@ pub(super) fn owner(fingerprint_word: u64) -> u64 {
     fingerprint_word >> GENERATION_BITS
 }
 
+/// Whether a fingerprint word names this owner. `owner(word) == fingerprint`, in fewer steps that wait for the word:
+/// while a line is on its way from memory, what waits for it keeps the next checks from starting.
+#[inline(always)]
+pub(super) fn names(fingerprint_word: u64, fingerprint: u64) -> bool {
+    fingerprint_word ^ (fingerprint << GENERATION_BITS) <= GENERATION
+}
+
 /// The fingerprint word of the next owner of a slot.
 pub(super) fn next_owner(fingerprint_word: u64, fingerprint: u64) -> u64 {
     (fingerprint << GENERATION_BITS) | (fingerprint_word.wrapping_add(1) & GENERATION)
@@ -171,10 +178,10 @@ impl<'a> Window<'a> {
 
     /// The slots that name `fingerprint`, a bit each.
     pub fn naming(&self, fingerprint: u64) -> u32 {
-        (0..SLOTS_PER_WINDOW).fold(0, |names, number| {
+        (0..SLOTS_PER_WINDOW).fold(0, |bits, number| {
             // ORDERING: Acquire: a later look at the same slot sees this or what came after.
-            let named = owner(self.slot(number).fingerprint.load(Ordering::Acquire));
-            names | u32::from(named == fingerprint) << number
+            let word = self.slot(number).fingerprint.load(Ordering::Acquire);
+            bits | u32::from(names(word, fingerprint)) << number
         })
     }
 
@@ -186,8 +193,8 @@ impl<'a> Window<'a> {
         let mut at = first;
         for number in first + 1..first + SLOTS_PER_LINE {
             // ORDERING: Relaxed: a hint where to look; the check reads it again.
-            let named = owner(self.slot(number).fingerprint.load(Ordering::Relaxed));
-            at = select_unpredictable(named == fingerprint, number, at);
+            let word = self.slot(number).fingerprint.load(Ordering::Relaxed);
+            at = select_unpredictable(names(word, fingerprint), number, at);
         }
         self.slot(at)
     }

@@ -54,8 +54,8 @@ mod stops;
 
 pub use line::Lines;
 use line::{
-    CLAIMED, LINES_PER_WINDOW, SLOTS_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed,
-    is_pending_for, is_value, next_owner, owner,
+    CLAIMED, LINES_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending_for, is_value,
+    names, next_owner, owner,
 };
 pub use stats::Stats;
 use stats::{Counter, Counters};
@@ -96,15 +96,18 @@ pub struct SlotTable {
     counters: Counters,
 }
 
-/// What a window has of one key, slot by slot.
-#[derive(Clone, Copy)]
+/// Pending slots of one key that are looked at together.
+const MARKS: usize = 4;
+
+/// What a window has of one key.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Sighting {
     /// Slots with a value of the key's, a bit each.
     values: u32,
     /// Slots that are pending for the key.
     pending: u32,
-    /// Their marks; 0 in all other slots.
-    marks: [u64; SLOTS_PER_WINDOW],
+    /// Their marks, from the lowest slot; 0 where there are fewer.
+    marks: [u64; MARKS],
 }
 
 /// A request on its way through the slow road.
@@ -132,17 +135,26 @@ impl<C: Clock> Request<'_, C> {
         self.engine.charge(slot.word, self.fingerprint, self.cost, || is_still(slot, before))
     }
 
-    /// Looks at every slot of the window; `None` if one of the key's could not be read in peace.
+    /// Looks at every slot of the window; `None` if the key's could not be read in peace.
     fn look(&self) -> Option<Sighting> {
-        let mut seen = Sighting { values: 0, pending: 0, marks: [0; SLOTS_PER_WINDOW] };
+        let mut seen = Sighting { values: 0, pending: 0, marks: [0; MARKS] };
+        let mut marks = seen.marks.iter_mut();
         for number in bits(self.window.naming(self.fingerprint)) {
-            match see(self.window.slot(number), self.fingerprint)? {
+            let slot = self.window.slot(number);
+            match see(slot, self.fingerprint)? {
                 Seen::Other => {}
                 Seen::Value => seen.values |= 1 << number,
-                Seen::Pending(mark) => {
-                    seen.pending |= 1 << number;
-                    seen.marks[number] = mark;
-                }
+                Seen::Pending(mark) => match marks.next() {
+                    Some(place) => {
+                        *place = mark;
+                        seen.pending |= 1 << number;
+                    }
+                    // As many threads claim for the key at once. It is not the lowest, so it goes anyway.
+                    None => {
+                        free(slot, mark);
+                        return None;
+                    }
+                },
             }
         }
         Some(seen)
@@ -212,7 +224,8 @@ impl SlotTable {
     pub fn check<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Answer {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
-        for line in 0..LINES_PER_WINDOW {
+        // Most keys that are not in the first line are in the second. Beyond, all lines are fetched at once.
+        for line in 0..LINES_PER_WINDOW.min(2) {
             let slot = window.guess(line, fingerprint);
             if let Some(before) = name_of(slot, fingerprint) {
                 match engine.charge_once(slot.word, fingerprint, cost, || is_still(slot, before)) {
@@ -256,10 +269,11 @@ impl SlotTable {
         // ORDERING: SeqCst, between the two scans; see the head of this file.
         fence(Ordering::SeqCst);
         let again = request.look()?;
-        if seen.values != again.values || seen.marks != again.marks {
+        if seen != &again {
             return None;
         }
-        let mut pending = bits(seen.pending).map(|number| (window.slot(number), seen.marks[number]));
+        let mut pending =
+            bits(seen.pending).zip(seen.marks).map(|(number, mark)| (window.slot(number), mark));
         if seen.values != 0 {
             pending.for_each(|(slot, mark)| {
                 free(slot, mark);
@@ -299,7 +313,7 @@ fn name_of(slot: Slot<'_>, named: u64) -> Option<u64> {
     // ORDERING: Acquire pairs with the Release of the owner's store: what the word shows next is this
     // owner's or a later one's.
     let before = slot.fingerprint.load(Ordering::Acquire);
-    (owner(before) == named).then_some(before)
+    names(before, named).then_some(before)
 }
 
 /// Whether the slot has not changed hands since.
