@@ -46,10 +46,10 @@ mutate() {
 }
 
 mutate "the exchange of a word is a plain store" src/table/mod.rs \
-    's/match word\.compare_exchange\(seen, decided\.next, Ordering::AcqRel, Ordering::Acquire\)/word.store(decided.next, Ordering::Relaxed); match Ok::<u64, u64>(seen)/' \
+    's/word\s*\.compare_exchange\(seen, next, Ordering::AcqRel, Ordering::Acquire\)\s*\.is_ok\(\)/{ word.store(next, Ordering::Relaxed); true }/' \
     window_roll bucket_near_empty
 mutate "a sealed word is charged all the same" src/table/mod.rs \
-    's/if seen & TABLE_BIT != 0 \{\s+return None;\s+\}/let _ = TABLE_BIT;/' \
+    's/if seen & TABLE_BIT != 0 \{\s+return \(Attempt::Mark, seen\);\s+\}/let _ = (TABLE_BIT, Attempt::Mark);/' \
     one_check_against_evict
 mutate "an idle entry is sealed without an exchange" src/table/exact.rs \
     's/if entry\s*\.word\s*\.compare_exchange\(word, SEALED, Ordering::Release, Ordering::Relaxed\)\s*\.is_ok\(\)/entry.word.store(SEALED, Ordering::Release); if true/' \
@@ -78,10 +78,10 @@ mutate "a stall is counted by everyone who meets it" src/time/shared.rs \
 
 slots=src/table/slots
 mutate "the fingerprint word is not read again after the exchange" $slots/mod.rs \
-    's/\|\| slot\.fingerprint\.load\(Ordering::Acquire\) == before/|| true/' \
+    's/slot\.fingerprint\.load\(Ordering::Acquire\) == before\n/{ let _ = (slot, before); true }\n/' \
     forced_eviction_with_equal_numbers
 mutate "one scan instead of two" $slots/mod.rs \
-    's/if !scan\(window, fingerprint, &mut again\) \|\| seen != again/again = seen; if seen != again/' \
+    's/let again = request\.look\(\)\?;/let again = *seen;/' \
     a_stopped_claimer_publishes_while_others_settle
 mutate "the generation does not advance" $slots/line.rs \
     's/fingerprint_word\.wrapping_add\(1\) & GENERATION/fingerprint_word \& GENERATION/' \
@@ -102,7 +102,7 @@ mutate "a slot is claimed without an exchange" $slots/claim.rs \
     's/if slot\.word\.compare_exchange\(word, CLAIMED, Ordering::AcqRel, Ordering::Acquire\)\.is_err\(\) \{\s+return false;\s+\}/slot.word.store(CLAIMED, Ordering::Release);/' \
     two_claims_of_one_victim
 mutate "a key may take its own slot for a stranger's" $slots/claim.rs \
-    's/offer\.own = true;\s+return offer;/let _ = offer.own;/' \
+    's/if owner\(named\) == request\.fingerprint( && word != CLAIMED)? \{/if false {/g' \
     nobody_waits_for_a_stopped_claimer
 mutate "a slot's name is read before its word" $slots/claim.rs \
     's/(let word = slot\.word\.load\(Ordering::Acquire\);)\s+(let named = slot\.fingerprint\.load\(Ordering::Acquire\);)/$2 $1/' \

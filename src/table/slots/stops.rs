@@ -1,7 +1,7 @@
 //! Threads that stop between two steps of a claim, for the models: each step is the real one.
 
 use super::claim::publish;
-use super::line::{CLAIMED, carried_debt, fingerprint, is_free, is_value, owner};
+use super::line::{CLAIMED, SLOTS_PER_WINDOW, carried_debt, fingerprint, is_free, is_value, owner};
 use super::{Request, SlotTable, free};
 use crate::sync::Ordering;
 use crate::table::{Answer, Engine};
@@ -47,7 +47,7 @@ impl SlotTable {
     /// The values that stand in the slots of this hash under its name.
     pub fn values(&self, hash: u64) -> Vec<u64> {
         let window = self.lines.window(hash);
-        let slots = (0..super::SLOTS_PER_WINDOW).map(|number| window.slot(number));
+        let slots = (0..SLOTS_PER_WINDOW).map(|number| window.slot(number));
         let own = slots.filter(|slot| owner(slot.fingerprint.load(Ordering::Acquire)) == fingerprint(hash));
         own.map(|slot| slot.word.load(Ordering::Acquire)).filter(|&word| is_value(word)).collect()
     }
@@ -55,8 +55,7 @@ impl SlotTable {
     /// The debts that free slots pass on, in parts of `WHOLE_DEBT`.
     pub fn passed_on(&self, hash: u64) -> u32 {
         let window = self.lines.window(hash);
-        let words =
-            (0..super::SLOTS_PER_WINDOW).map(|number| window.slot(number).word.load(Ordering::Acquire));
+        let words = (0..SLOTS_PER_WINDOW).map(|number| window.slot(number).word.load(Ordering::Acquire));
         words.filter(|&word| is_free(word)).map(carried_debt).sum()
     }
 }
