@@ -100,7 +100,8 @@ fn is_trusted() -> bool {
 ///
 /// A check costs one load where it would cost a counter read of about 20 ns. While nobody asks for
 /// the time the thread sleeps up to a second, and costs nothing; while it sleeps, is starved or gone
-/// (after a `fork`), checks read the counter instead as soon as a refusal has noticed. What a lag
+/// (after a `fork`), checks read the counter instead as soon as a refusal has noticed: every 64th of a thread
+/// reads the counter, and every one that 50 ms more could change. What a lag
 /// `L` can cost is stated as part of every bound: a bucket admits at most `burst + rate · (Δ + L)` in
 /// any Δ, and [`lag_max`](Clock::lag_max) reports the largest `L` there ever was.
 ///

@@ -1,0 +1,145 @@
+//! A clock whose coarse reading lags: when a refusal needs the precise one, and what waits it tells.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tidegate::{Clock, ExactLimiter, Limit, Limiter, Rate, Reason, Window};
+
+const MS: u64 = 1_000_000;
+
+/// Two readings that the test sets, a bound on what is between them, and a count of precise reads.
+#[derive(Clone, Default)]
+struct Lagging(Arc<Readings>);
+
+#[derive(Default)]
+struct Readings {
+    coarse_ns: AtomicU64,
+    precise_ns: AtomicU64,
+    precise_reads: AtomicU64,
+    /// `u64::MAX`: not known.
+    lag_bound_ns: AtomicU64,
+}
+
+impl Lagging {
+    fn new(lag_bound_ns: u64) -> Self {
+        let clock = Self::default();
+        clock.0.lag_bound_ns.store(lag_bound_ns, Ordering::Relaxed);
+        clock
+    }
+
+    fn set(&self, coarse_ns: u64, precise_ns: u64) {
+        assert!(coarse_ns <= precise_ns);
+        self.0.coarse_ns.store(coarse_ns, Ordering::Relaxed);
+        self.0.precise_ns.store(precise_ns, Ordering::Relaxed);
+        self.0.precise_reads.store(0, Ordering::Relaxed);
+    }
+
+    fn precise_reads(&self) -> u64 {
+        self.0.precise_reads.load(Ordering::Relaxed)
+    }
+}
+
+impl Clock for Lagging {
+    fn coarse(&self) -> u64 {
+        self.0.coarse_ns.load(Ordering::Relaxed)
+    }
+
+    fn precise(&self) -> u64 {
+        self.0.precise_reads.fetch_add(1, Ordering::Relaxed);
+        self.0.precise_ns.load(Ordering::Relaxed)
+    }
+
+    fn lag_bound_ns(&self) -> Option<u64> {
+        Some(self.0.lag_bound_ns.load(Ordering::Relaxed)).filter(|&ns| ns != u64::MAX)
+    }
+
+    fn never_steps_back(&self) -> bool {
+        true
+    }
+
+    fn unix(&self) -> Duration {
+        Duration::from_nanos(self.precise())
+    }
+}
+
+fn one_a_second(clock: &Lagging) -> Limiter<Lagging> {
+    let limit = Limit::bucket(Rate::per_second(1), 1);
+    let limiter = Limiter::builder(limit).clock(clock.clone()).build().unwrap();
+    assert!(limiter.allow("a"));
+    limiter
+}
+
+#[test]
+fn a_refusal_that_no_lag_can_change_does_not_read_the_precise_clock() {
+    let clock = Lagging::new(50 * MS);
+    let limiter = one_a_second(&clock);
+    clock.set(100 * MS, 149 * MS);
+    assert!(!limiter.allow("a"));
+    assert_eq!(clock.precise_reads(), 0);
+}
+
+#[test]
+fn a_refusal_within_the_lag_bound_reads_it_and_may_pass() {
+    let clock = Lagging::new(50 * MS);
+    let limiter = one_a_second(&clock);
+    clock.set(960 * MS, 999 * MS);
+    assert!(!limiter.allow("a"));
+    assert_eq!(clock.precise_reads(), 1);
+    clock.set(960 * MS, 1000 * MS);
+    assert!(limiter.allow("a"), "the token is back by the precise clock");
+    assert_eq!(clock.precise_reads(), 1);
+}
+
+#[test]
+fn without_a_bound_every_refusal_reads_it() {
+    let clock = Lagging::new(u64::MAX);
+    let limiter = one_a_second(&clock);
+    clock.set(0, 1);
+    for reads in 1..=3 {
+        assert!(!limiter.allow("a"));
+        assert_eq!(clock.precise_reads(), reads);
+    }
+    clock.set(0, 1000 * MS);
+    assert!(limiter.allow("a"));
+}
+
+#[test]
+fn a_window_that_may_be_over_by_the_precise_clock_is_not_refused_by_the_coarse_one() {
+    let clock = Lagging::new(50 * MS);
+    let limit = Limit::window(Window::new(1, Duration::from_secs(1))).align(tidegate::Alignment::Clock);
+    let limiter = ExactLimiter::builder(limit).clock(clock.clone()).build().unwrap();
+    assert!(limiter.allow(&1));
+    clock.set(900 * MS, 940 * MS);
+    assert!(!limiter.allow(&1));
+    assert_eq!(clock.precise_reads(), 0);
+    clock.set(960 * MS, 1000 * MS);
+    assert!(limiter.allow(&1));
+}
+
+/// The first check of a key reads the precise clock, so its word may be ahead of the coarse one.
+#[test]
+fn a_lag_is_not_added_to_the_wait() {
+    let clock = Lagging::new(50 * MS);
+    let shapes = [
+        (Limit::bucket(Rate::per_second(1), 1), 1000),
+        (Limit::bucket(Rate::per_second(1), 3), 1000),
+        (
+            Limit::window(Window::new(3, Duration::from_secs(1))).align(tidegate::Alignment::FirstRequest),
+            1000,
+        ),
+    ];
+    for (limit, wait_ms) in shapes {
+        clock.set(7_000 * MS, 7_040 * MS);
+        let limiter = Limiter::builder(limit).clock(clock.clone()).build().unwrap();
+        clock.set(8_000 * MS, 8_040 * MS);
+        while limiter.allow("a") {}
+        let denied = limiter.check("a").unwrap_err();
+        assert_eq!(denied.reason(), Reason::Exhausted);
+        let wait = denied.retry_after().unwrap();
+        let grid = Duration::from_millis(16); // a window may be shorter by one step of its grid
+        let longest = Duration::from_millis(wait_ms);
+        assert!(wait <= longest && wait + grid > longest, "{limit:?}: {wait:?}");
+        assert_eq!(denied.retry_after_secs(), 1, "{limit:?}");
+    }
+}
