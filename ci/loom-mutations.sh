@@ -50,7 +50,7 @@ mutate "the exchange of a word is a plain store" src/table/mod.rs \
     window_roll bucket_near_empty
 mutate "a sealed word is charged all the same" src/table/mod.rs \
     's/if seen & TABLE_BIT != 0 \{\s+return \(Attempt::Mark, seen\);\s+\}/let _ = (TABLE_BIT, Attempt::Mark);/' \
-    one_check_against_evict
+    an_evicted_window_does_not_begin_anew
 mutate "an idle entry is sealed without an exchange" src/table/exact.rs \
     's/if entry\s*\.word\s*\.compare_exchange\(word, SEALED, Ordering::Release, Ordering::Relaxed\)\s*\.is_ok\(\)/entry.word.store(SEALED, Ordering::Release); if true/' \
     one_check_against_evict
@@ -58,10 +58,10 @@ mutate "an entry is removed by key alone, sealed or not" loom-tests/src/map.rs \
     's/&& word\.load\(Ordering::Relaxed\) == SEALED/\&\& word.load(Ordering::Relaxed) != 1/' \
     two_checks_against_evict
 mutate "a new key may begin before the last eviction" src/table/exact.rs \
-    's/engine\.precise_ns\(\)\.max\(self\.evicted_ns\.0\.load\(Ordering::Relaxed\)\)/engine.precise_ns()/; s/fence\(Ordering::Acquire\);//' \
+    's/engine\.precise_ns\(\)\.max\(self\.evicted_ns\.0\.load\(Ordering::Relaxed\)\)/engine.precise_ns()/; s/match entry\.word\.load\(Ordering::Acquire\)/match entry.word.load(Ordering::Relaxed)/' \
     an_evicted_window_does_not_begin_anew
-mutate "a place that was not used is not put back" src/table/exact.rs \
-    's/(return Answer::Decided\(Charged \{ decided, ns \}\);\s+\}\s+)self\.places\.put\(place\);/$1/' \
+mutate "a place that was not used is not put back" src/table/places.rs \
+    's/self\.places\.put\(self\.place\);//' \
     two_threads_on_one_new_key
 mutate "the step does not publish the lag on record" src/time/shared.rs \
     's/compare_exchange\(seen, next, Ordering::Release, Ordering::Relaxed\)/compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed)/' \

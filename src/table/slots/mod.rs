@@ -97,7 +97,10 @@ pub struct SlotTable {
 }
 
 /// Pending slots of one key that are looked at together.
+#[cfg(not(tidegate_loom_one_mark))]
 const MARKS: usize = 4;
+#[cfg(tidegate_loom_one_mark)]
+const MARKS: usize = 1;
 
 /// What a window has of one key.
 #[derive(Clone, Copy, PartialEq, Eq)]
