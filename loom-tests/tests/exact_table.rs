@@ -148,3 +148,28 @@ fn an_evicted_window_does_not_begin_anew() {
         shared.assert_places();
     });
 }
+
+/// The same where the clock steps back meanwhile: who was evicted at a later time does not begin before it.
+#[test]
+fn an_evicted_window_does_not_begin_anew_when_time_steps_back() {
+    explore_rotated("an evicted window, time steps back", EXECUTIONS_LEAST, |roles: [usize; 2]| {
+        let limit = Limit::window(Window::new(1, seconds(1))).align(Alignment::Clock).count_refused(false);
+        let shared = shared(limit, 1);
+        let first = shared.check(0).expect("room");
+        shared.clock.advance(seconds(1));
+        let it = shared.clone();
+        let checks = in_threads(roles, move |role| match role {
+            0 => {
+                it.check(1);
+                it.clock.set(seconds(0));
+                None
+            }
+            _ => it.check(0),
+        });
+        let again = checks.into_iter().flatten().filter(|it| passed(it.decided.outcome));
+        for charged in again {
+            assert!(charged.ns / 1_000_000_000 > first.ns / 1_000_000_000, "admitted twice in one window");
+        }
+        shared.assert_places();
+    });
+}
