@@ -182,7 +182,7 @@ impl Denied {
 
     /// The shortest wait that is enough: the same request passes then if nobody else comes first, and
     /// fails a nanosecond earlier, in the limiter's time. On a [`Ticking`](crate::Ticking) clock that time may
-    /// lag by about a millisecond, and the wait be as much too long.
+    /// lag by about a millisecond, or by a stall that nobody has noticed yet, and the wait be as much too long.
     ///
     /// `None` for [`Reason::TooLarge`], and at the end of the limiter's time (decades away): no wait
     /// is enough. For [`Reason::Full`] it is when one of the keys looked at becomes idle, which is no

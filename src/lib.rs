@@ -30,7 +30,7 @@ pub mod internals {
         Answer, Charged, Engine, Entry, ExactTable, Hashing, Lines, Map, PapayaMap, Places, SEALED,
         SlotTable, Stored,
     };
-    pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, timebase};
+    pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{
         Bucket, Counts, Decided, Layout, Needs, Outcome, Rule, TABLE_BIT, WHOLE_DEBT, Windowed,
     };

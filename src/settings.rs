@@ -76,7 +76,7 @@ impl<C: Clock> Core<C> {
     #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
         let rule = self.engine.rule;
-        let is_steady = self.engine.clock.never_steps_back();
+        let is_steady = self.engine.clock.never_steps_back() && !self.engine.origin.follows_wall();
         let snapshot = |word, ns| Snapshot { rule, word, ns, phase: rule.phase(fingerprint), is_steady };
         let (snapshot, reason, room_at_ns) = match answer {
             Answer::Decided(Charged { decided, ns }) => {

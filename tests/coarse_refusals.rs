@@ -1,10 +1,11 @@
 //! A clock whose coarse reading lags: when a refusal needs the precise one, and what waits it tells.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate::{Clock, ExactLimiter, Limit, Limiter, Rate, Reason, Window};
+use tidegate::{Alignment, Clock, ExactLimiter, Limit, Limiter, Rate, Reason, Window};
 
 const MS: u64 = 1_000_000;
 
@@ -13,12 +14,16 @@ const MS: u64 = 1_000_000;
 struct Lagging(Arc<Readings>);
 
 #[derive(Default)]
+#[allow(clippy::type_complexity, reason = "a step of a test")]
 struct Readings {
     coarse_ns: AtomicU64,
     precise_ns: AtomicU64,
     precise_reads: AtomicU64,
+    unix_ns: AtomicU64,
     /// `u64::MAX`: not known.
     lag_bound_ns: AtomicU64,
+    /// What another thread does during the next precise read.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Lagging {
@@ -32,6 +37,7 @@ impl Lagging {
         assert!(coarse_ns <= precise_ns);
         self.0.coarse_ns.store(coarse_ns, Ordering::Relaxed);
         self.0.precise_ns.store(precise_ns, Ordering::Relaxed);
+        self.0.unix_ns.store(precise_ns, Ordering::Relaxed);
         self.0.precise_reads.store(0, Ordering::Relaxed);
     }
 
@@ -47,6 +53,10 @@ impl Clock for Lagging {
 
     fn precise(&self) -> u64 {
         self.0.precise_reads.fetch_add(1, Ordering::Relaxed);
+        let meanwhile = self.0.meanwhile.lock().unwrap().take();
+        if let Some(step) = meanwhile {
+            step();
+        }
         self.0.precise_ns.load(Ordering::Relaxed)
     }
 
@@ -59,7 +69,7 @@ impl Clock for Lagging {
     }
 
     fn unix(&self) -> Duration {
-        Duration::from_nanos(self.precise())
+        Duration::from_nanos(self.0.unix_ns.load(Ordering::Relaxed))
     }
 }
 
@@ -107,7 +117,7 @@ fn without_a_bound_every_refusal_reads_it() {
 #[test]
 fn a_window_that_may_be_over_by_the_precise_clock_is_not_refused_by_the_coarse_one() {
     let clock = Lagging::new(50 * MS);
-    let limit = Limit::window(Window::new(1, Duration::from_secs(1))).align(tidegate::Alignment::Clock);
+    let limit = Limit::window(Window::new(1, Duration::from_secs(1))).align(Alignment::Clock);
     let limiter = ExactLimiter::builder(limit).clock(clock.clone()).build().unwrap();
     assert!(limiter.allow(&1));
     clock.set(900 * MS, 940 * MS);
@@ -124,10 +134,7 @@ fn a_lag_is_not_added_to_the_wait() {
     let shapes = [
         (Limit::bucket(Rate::per_second(1), 1), 1000),
         (Limit::bucket(Rate::per_second(1), 3), 1000),
-        (
-            Limit::window(Window::new(3, Duration::from_secs(1))).align(tidegate::Alignment::FirstRequest),
-            1000,
-        ),
+        (Limit::window(Window::new(3, Duration::from_secs(1))).align(Alignment::FirstRequest), 1000),
     ];
     for (limit, wait_ms) in shapes {
         clock.set(7_000 * MS, 7_040 * MS);
@@ -142,4 +149,74 @@ fn a_lag_is_not_added_to_the_wait() {
         assert!(wait <= longest && wait + grid > longest, "{limit:?}: {wait:?}");
         assert_eq!(denied.retry_after_secs(), 1, "{limit:?}");
     }
+}
+
+/// The counter never steps back, but a limiter on the wall's periods follows the wall, which may.
+#[test]
+fn a_wait_after_the_wall_was_set_back_is_long_enough() {
+    const S: u64 = 1000 * MS;
+    let clock = Lagging::new(0);
+    let at = |counter_s: u64, wall_s: u64| {
+        clock.set(counter_s * S, counter_s * S);
+        clock.0.unix_ns.store(wall_s * S, Ordering::Relaxed);
+    };
+    at(0, 3_000);
+    let (burst, sustain) =
+        (Window::new(1, Duration::from_secs(15)), Window::new(100, Duration::from_secs(300)));
+    let limit = Limit::burst_sustain(burst, sustain).align(Alignment::Clock);
+    let limiter = Limiter::builder(limit).clock(clock.clone()).build().unwrap();
+    at(16, 3_016);
+    assert!(limiter.allow("b") && limiter.allow("a"));
+    at(30, 2_900);
+    let wait = limiter.check("a").unwrap_err().retry_after().unwrap().as_secs();
+    at(30 + wait - 1, 2_900 + wait - 1);
+    assert!(!limiter.allow("a"));
+    at(30 + wait, 2_900 + wait);
+    assert!(limiter.allow("a"), "after {wait} s");
+}
+
+/// The burst of one key has ended by the precise clock alone: it owes least, and makes room.
+#[test]
+fn who_owes_least_is_asked_again_by_the_precise_clock() {
+    const S: u64 = 1000 * MS;
+    let clock = Lagging::new(u64::MAX);
+    let (burst, sustain) =
+        (Window::new(10, Duration::from_secs(15)), Window::new(100, Duration::from_secs(300)));
+    let limit = Limit::burst_sustain(burst, sustain).align(Alignment::Clock).count_refused(false);
+    let limiter = Limiter::builder(limit).max_keys(1).clock(clock.clone()).build().unwrap();
+    for burst in 0..8 {
+        clock.set((15 * burst + 1) * S, (15 * burst + 1) * S);
+        assert!((0..31).all(|key| (0..9).all(|_| limiter.allow(&key))));
+    }
+    clock.set(118 * S, 118 * S);
+    assert!((0..9).all(|_| limiter.allow(&1000)));
+    clock.set(120 * S - MS, 120 * S + MS);
+    assert!(limiter.allow(&5000), "{:?}", limiter.stats());
+}
+
+/// Who owed least is charged before it is evicted: the next one makes room.
+#[test]
+fn who_owes_least_may_be_charged_meanwhile() {
+    let clock = Lagging::new(u64::MAX);
+    let limit = Limit::bucket(Rate::per_day(1), 100);
+    let limiter = Arc::new(Limiter::builder(limit).max_keys(1).clock(clock.clone()).build().unwrap());
+    for key in 0..32_u64 {
+        let cost = [40, 45].get(usize::try_from(key).unwrap()).copied().unwrap_or(90);
+        assert!(limiter.check_n(&key, cost).is_ok());
+    }
+    let other = limiter.clone();
+    *clock.0.meanwhile.lock().unwrap() = Some(Box::new(move || assert!(other.check_n(&0_u64, 30).is_ok())));
+    assert!(limiter.allow(&77_u64), "{:?}", limiter.stats());
+    assert_eq!(limiter.stats().forgiven_limits, f64::from(29_492) / f64::from(1 << 16), "45 %, rounded up");
+}
+
+/// A clock that gives a bound every other time is read when it gives none.
+#[test]
+fn a_clock_that_wants_to_be_read_is_read() {
+    let clock = Lagging::new(50 * MS);
+    let limiter = one_a_second(&clock);
+    clock.set(100 * MS, 5_000 * MS); // the coarse reading has stopped
+    assert!(!limiter.allow("a"));
+    clock.0.lag_bound_ns.store(u64::MAX, Ordering::Relaxed);
+    assert!(limiter.allow("a"));
 }

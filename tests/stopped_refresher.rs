@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate::internals::{Refresher, SharedTime, TICK_NS};
+use tidegate::internals::{Refresher, STALL_NS, SharedTime, TICK_NS, Trust};
 use tidegate::{Alignment, Clock, ExactLimiter, Limit, Manual, Rate, Window};
 
 const SECOND: u64 = 1_000_000_000;
@@ -50,6 +50,15 @@ impl Clock for Simulated {
     }
     fn precise(&self) -> u64 {
         self.time.precise(|| self.source.coarse())
+    }
+    fn lag_bound_ns(&self) -> Option<u64> {
+        thread_local! {
+            static TRUST: Trust = const { Trust::new() };
+        }
+        TRUST.with(Trust::once_more).then_some(STALL_NS)
+    }
+    fn never_steps_back(&self) -> bool {
+        true
     }
     fn unix(&self) -> Duration {
         self.source.unix()

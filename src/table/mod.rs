@@ -66,8 +66,8 @@ impl<C: Clock> Engine<C> {
         self.origin.ns(self.clock.precise(), &self.clock)
     }
 
-    /// Decides on a shared word of `key` (its fingerprint) and leaves the next one: coarse to admit, and to refuse only what any later
-    /// time within the clock's [lag bound](Clock::lag_bound_ns) would refuse as well; else precise.
+    /// Decides on a shared word of `key` (its fingerprint) and leaves the next one: coarse to admit, precise to
+    /// refuse.
     ///
     /// `None` if nothing counts: the word is no value but a mark of the table's, it is not `is_ours` any
     /// more after the decision took effect (a stranger may then have paid), or other threads were faster
@@ -82,7 +82,7 @@ impl<C: Clock> Engine<C> {
         let mut ns = self.coarse_ns();
         let mut is_precise = false;
         for _ in 0..CHARGES {
-            match self.attempt(word, ns, key, cost, is_precise) {
+            match self.attempt(word, ns, key, cost, |_| is_precise) {
                 (Attempt::Done(outcome), next) => {
                     return is_ours().then_some(Charged { decided: Decided { outcome, next }, ns });
                 }
@@ -98,7 +98,9 @@ impl<C: Clock> Engine<C> {
     }
 
     /// [`charge`](Self::charge), if one attempt by the coarse clock is enough, as it nearly always is: the
-    /// road of a check that passes has no loop and calls nobody.
+    /// road of a check that passes has no loop and calls nobody. It refuses what any later time within the
+    /// clock's [lag bound](Clock::lag_bound_ns) would refuse as well. Only once in a check: a clock that has no
+    /// bound to give wants to be read, and must not be asked until it has.
     #[inline(always)]
     pub fn charge_once(
         &self,
@@ -108,7 +110,7 @@ impl<C: Clock> Engine<C> {
         is_ours: impl Fn() -> bool,
     ) -> Option<Charged> {
         let ns = self.coarse_ns();
-        match self.attempt(word, ns, key, cost, false) {
+        match self.attempt(word, ns, key, cost, |seen| self.stays_refused(seen, ns, key, cost)) {
             (Attempt::Done(outcome), next) if is_ours() => {
                 Some(Charged { decided: Decided { outcome, next }, ns })
             }
@@ -118,7 +120,14 @@ impl<C: Clock> Engine<C> {
 
     /// The one place where a value is charged. With what came of it goes the word that was left.
     #[inline(always)]
-    fn attempt(&self, word: &AtomicU64, ns: u64, key: u64, cost: u64, is_precise: bool) -> (Attempt, u64) {
+    fn attempt(
+        &self,
+        word: &AtomicU64,
+        ns: u64,
+        key: u64,
+        cost: u64,
+        may_refuse: impl Fn(u64) -> bool,
+    ) -> (Attempt, u64) {
         // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
         // before this value, and not before the exchange. For the count itself the word's own
         // modification order is enough.
@@ -127,7 +136,7 @@ impl<C: Clock> Engine<C> {
             return (Attempt::Mark, seen);
         }
         let Decided { outcome, next } = self.decide(seen, ns, key, cost);
-        if outcome == Outcome::Exhausted && !is_precise && !self.stays_refused(seen, ns, key, cost) {
+        if outcome == Outcome::Exhausted && !may_refuse(seen) {
             return (Attempt::Doubtful, seen);
         }
         // A pass always charges something, unless it costs nothing.

@@ -13,8 +13,8 @@ use crate::sync::{AtomicU64, Ordering};
 ///
 /// Both readings are nanoseconds since one origin of the clock's own, whichever, and below 2^63 (292 years): a
 /// limiter's time starts when it is built. `coarse` may lag behind
-/// `precise` and must never lead it: a limiter admits on the coarse reading and refuses only after a
-/// precise one. A reading may step back; a limiter then admits nothing more for it and refuses for at
+/// `precise` and must never lead it: a limiter admits on the coarse reading, and refuses after a precise one or
+/// where [no lag](Self::lag_bound_ns) would matter. A reading may step back; a limiter then admits nothing more for it and refuses for at
 /// most the length of the step.
 pub trait Clock: Send + Sync {
     /// A cheap reading in nanoseconds, at most [`lag_max`](Self::lag_max) behind the precise one.
@@ -31,7 +31,7 @@ pub trait Clock: Send + Sync {
         None
     }
 
-    /// Whether readings of one thread or of several never step back, a coarse one's lag aside; `false` unless
+    /// Whether `coarse` and `precise` never step back, a coarse one's lag aside (`unix` may); `false` unless
     /// told. What a key has used then proves that a time has been, which keeps a lag out of the waits that are
     /// told.
     #[inline]
@@ -78,21 +78,33 @@ impl Counter {
     }
 }
 
-/// One in so many times that a thread wants to trust the shared time, it is told to read the counter instead:
-/// that is how a stopped refresher is noticed by threads that only refuse.
-const TRUSTED_IN_A_ROW: u32 = 64;
+/// Whether a thread may trust the shared time: not at first, and not each 64th time. It is told to read the counter
+/// then, which is how a stopped refresher is noticed by threads that only refuse.
+#[derive(Debug, Default)]
+pub struct Trust {
+    asked: Cell<u32>,
+}
 
-/// Whether the calling thread may trust the shared time once more.
-#[inline]
-fn is_trusted() -> bool {
-    thread_local! {
-        static ASKED: Cell<u32> = const { Cell::new(0) };
+/// Trusted once less in a row.
+const TRUST_ENDS: u32 = 64;
+
+impl Trust {
+    /// Of a thread that has not asked yet.
+    pub const fn new() -> Self {
+        Self { asked: Cell::new(0) }
     }
-    ASKED.with(|asked| {
-        let times = asked.get().wrapping_add(1);
-        asked.set(times);
-        !times.is_multiple_of(TRUSTED_IN_A_ROW)
-    })
+
+    /// Whether to trust it this time.
+    #[inline]
+    pub fn once_more(&self) -> bool {
+        let asked = self.asked.get();
+        self.asked.set(asked.wrapping_add(1));
+        !asked.is_multiple_of(TRUST_ENDS)
+    }
+}
+
+thread_local! {
+    static TRUST: Trust = const { Trust::new() };
 }
 
 /// The default clock: one shared time for the process, moved about once a millisecond by a small
@@ -178,7 +190,7 @@ impl Clock for Ticking {
 
     #[inline]
     fn lag_bound_ns(&self) -> Option<u64> {
-        is_trusted().then_some(STALL_NS)
+        TRUST.with(Trust::once_more).then_some(STALL_NS)
     }
 
     #[inline]

@@ -6,6 +6,6 @@ mod origin;
 mod shared;
 pub mod timebase;
 
-pub use clock::{Clock, Manual, Precise, Ticking};
+pub use clock::{Clock, Manual, Precise, Ticking, Trust};
 pub use origin::Origin;
 pub use shared::{Refresher, STALL_NS, SharedTime, TICK_NS};

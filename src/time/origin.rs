@@ -80,6 +80,12 @@ impl Origin {
         if ns < self.plain_until_ns.load(Ordering::Relaxed) { ns } else { self.exact_ns(reading, clock) }
     }
 
+    /// Whether it may take time back, as the wall does.
+    #[inline]
+    pub fn follows_wall(&self) -> bool {
+        self.wall.is_some()
+    }
+
     /// At the edges: of 64 bits, or of a window.
     #[cold]
     #[inline(never)]

@@ -87,8 +87,6 @@ pub struct Part {
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     time: Timebase,
-    /// The longest phase a key may have, in units; 0 where there are none.
-    phases: u64,
     kind: Kind,
 }
 
@@ -107,7 +105,7 @@ impl Rule {
         match limit.shape() {
             Shape::Bucket { rate, burst } => {
                 let (time, bucket) = Bucket::new(rate, burst)?;
-                Ok(Self { time, phases: 0, kind: Kind::Bucket(bucket) })
+                Ok(Self { time, kind: Kind::Bucket(bucket) })
             }
             Shape::Window(window) => Self::windowed(limit, window, None),
             Shape::BurstSustain { burst, sustain } => Self::windowed(limit, burst, Some(sustain)),
@@ -116,7 +114,7 @@ impl Rule {
 
     fn windowed(limit: &Limit, burst: Window, sustain: Option<Window>) -> Result<Self, ConfigError> {
         let (time, windowed) = Windowed::new(burst, sustain, limit.alignment(), limit.counts_refused())?;
-        Ok(Self { time, phases: windowed.phases(), kind: Kind::Windowed(windowed) })
+        Ok(Self { time, kind: Kind::Windowed(windowed) })
     }
 
     /// The timebase.
@@ -149,8 +147,12 @@ impl Rule {
     /// longest period taken from the key's fingerprint (its low 48 bits), else nothing.
     #[inline]
     pub fn phase(&self, fingerprint: u64) -> u64 {
+        let phases = match &self.kind {
+            Kind::Bucket(_) => return 0,
+            Kind::Windowed(windowed) => windowed.phases(),
+        };
         let share = fingerprint << (u64::BITS - FINGERPRINT_BITS);
-        ((u128::from(share) * u128::from(self.phases)) >> 64) as u64
+        ((u128::from(share) * u128::from(phases)) >> 64) as u64
     }
 
     /// The limiter's time in nanoseconds as a moment of this key: in units, plus its phase.
@@ -192,6 +194,11 @@ impl Rule {
     /// of the two windows'.
     pub fn debt(&self, word: u64, moment: u64) -> u32 {
         self.parts(word, moment).iter().map(|part| share(part.used, part.limit)).max().unwrap_or(0)
+    }
+
+    /// Whether [`rank`](Self::rank) is the same at every time.
+    pub(crate) fn ranks_for_good(&self) -> bool {
+        matches!(self.kind, Kind::Bucket(_))
     }
 
     /// Orders words by [`debt`](Self::debt) at one and the same time, and costs less.

@@ -26,8 +26,8 @@ struct Offer {
     own: bool,
     /// A slot that is nobody's, or else the one that has been idle longest.
     free: Option<usize>,
-    /// The slot whose owner owes least.
-    least: Option<usize>,
+    /// The slot whose owner owes least, and the word that says so.
+    least: Option<(usize, u64)>,
     /// When the first of the others becomes idle, in unshifted units.
     room_at: u64,
 }
@@ -48,17 +48,21 @@ impl SlotTable {
             if offer.free.is_none() && !is_precise {
                 ns = engine.precise_ns();
                 is_precise = true;
-                if engine.rule.time().units(ns) >= offer.room_at {
-                    continue; // one of them is idle by now
+                // One of them may be idle by now, or another owe least.
+                if !engine.rule.ranks_for_good() || engine.rule.time().units(ns) >= offer.room_at {
+                    continue;
                 }
             }
             let room_at_ns = || engine.rule.time().first_ns_at(offer.room_at).unwrap_or(u64::MAX);
-            let Some(number) = offer.free.or(offer.least.filter(|_| evicts)) else {
+            let least = offer.least.filter(|_| evicts && offer.free.is_none());
+            let Some(number) = offer.free.or(least.map(|(number, _)| number)) else {
                 return Err(room_at_ns());
             };
             // Judged again, by a word that the claim then holds it to.
             match judge(request, number, ns) {
-                Some((_, Some(_))) if offer.free.is_some() => {} // taken meanwhile
+                // Taken, or charged, meanwhile: look again.
+                Some((Candidate { word, .. }, Some(_))) if least.is_none_or(|(_, ranked)| word != ranked) => {
+                }
                 Some((_, Some(debt))) if debt > WHOLE_DEBT / 2 => return Err(room_at_ns()),
                 Some((candidate, forced)) if self.take(request, candidate, ns, forced) => return Ok(()),
                 _ => {}
@@ -192,7 +196,7 @@ fn offer<C: Clock>(request: Request<'_, C>, ns: u64) -> Offer {
         let rank = rule.rank(word, now + phase);
         // Which one is least is a matter of luck: no branch on it.
         let is_less = rank < rank_least || least.is_none();
-        least = select_unpredictable(is_less, Some(number), least);
+        least = select_unpredictable(is_less, Some((number, word)), least);
         rank_least = select_unpredictable(is_less, rank, rank_least);
     }
     Offer { own: false, free: idle, least, room_at }

@@ -14,7 +14,8 @@
 //! * *Resolve*, by whoever meets a pending slot of its own key: scan, fence, scan again; go on only if
 //!   both scans agree, **in the generations of pending slots too**. If there is a value, pending slots are
 //!   freed. Else all but the lowest are freed, each by an exchange that must succeed, and only then is the
-//!   lowest promoted: exchanged for its first value, which is charged with the request already.
+//!   lowest promoted: exchanged for its first value, which is charged with the request already. Pending slots
+//!   beyond the fourth are freed when they are met, without two scans: whoever has one in hand loses a race.
 //!
 //! **Collisions**
 //!
@@ -131,9 +132,8 @@ impl<C> Clone for Request<'_, C> {
 impl<C> Copy for Request<'_, C> {}
 
 impl<C: Clock> Request<'_, C> {
-    /// Charges the lowest of these slots if it holds a value of the key's, before and after.
-    fn charge(&self, values: u32) -> Option<Charged> {
-        let slot = self.window.slot(bits(values).next()?);
+    /// Charges the slot if it holds a value of the key's, before and after.
+    fn charge(&self, slot: Slot<'_>) -> Option<Charged> {
         let before = name_of(slot, self.fingerprint)?;
         self.engine.charge(slot.word, self.fingerprint, self.cost, || is_still(slot, before))
     }
@@ -142,6 +142,7 @@ impl<C: Clock> Request<'_, C> {
     fn look(&self) -> Option<Sighting> {
         let mut seen = Sighting { values: 0, pending: 0, marks: [0; MARKS] };
         let mut marks = seen.marks.iter_mut();
+        let mut is_all = true;
         for number in bits(self.window.naming(self.fingerprint)) {
             let slot = self.window.slot(number);
             match see(slot, self.fingerprint)? {
@@ -152,15 +153,16 @@ impl<C: Clock> Request<'_, C> {
                         *place = mark;
                         seen.pending |= 1 << number;
                     }
-                    // As many threads claim for the key at once. It is not the lowest, so it goes anyway.
+                    // More threads than there are marks claim for the key at once. This one cannot be settled
+                    // with the others, so it goes: by an exchange, which fails if somebody has promoted it.
                     None => {
                         free(slot, mark);
-                        return None;
+                        is_all = false;
                     }
                 },
             }
         }
-        Some(seen)
+        is_all.then_some(seen)
     }
 }
 
@@ -199,11 +201,12 @@ impl SlotTable {
         let (looked_at, live) =
             sample.fold((0, 0), |(all, live), slot| (all + 1, live + u64::from(is_live(&slot))));
         let sum = |counter| self.counters.sum(counter);
+        let forced_evictions = sum(Counter::Forced);
         Stats {
             live_estimate: u64::try_from(u128::from(live) * slots as u128 / u128::from(looked_at.max(1_u64)))
                 .unwrap_or(u64::MAX),
-            claims: sum(Counter::Claims) + sum(Counter::Forced),
-            forced_evictions: sum(Counter::Forced),
+            claims: sum(Counter::Claims) + forced_evictions,
+            forced_evictions,
             forgiven_limits: sum(Counter::Forgiven) as f64 / f64::from(WHOLE_DEBT),
             full: sum(Counter::Full),
             untracked: sum(Counter::Untracked),
@@ -227,22 +230,26 @@ impl SlotTable {
     pub fn check<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Answer {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
+        let request = Request { engine, window, hash, fingerprint, cost };
         // Most keys that are not in the first line are in the second. Beyond, all lines are fetched at once.
         for line in 0..LINES_PER_WINDOW.min(2) {
             let slot = window.guess(line, fingerprint);
-            if let Some(before) = name_of(slot, fingerprint) {
-                match engine.charge_once(slot.word, fingerprint, cost, || is_still(slot, before)) {
-                    Some(charged) => return Answer::Decided(charged),
-                    None => break,
-                }
+            let Some(before) = name_of(slot, fingerprint) else { continue };
+            let once = match line {
+                0 => None, // has been tried
+                _ => engine.charge_once(slot.word, fingerprint, cost, || is_still(slot, before)),
+            };
+            match once.or_else(|| request.charge(slot)) {
+                Some(charged) => return Answer::Decided(charged),
+                None => break,
             }
         }
-        self.check_missing(Request { engine, window, hash, fingerprint, cost })
+        self.check_missing(request)
     }
 
     /// The key has no value in the slot that was looked at first.
     fn check_missing<C: Clock>(&self, request: Request<'_, C>) -> Answer {
-        let Request { engine, fingerprint, cost, .. } = request;
+        let Request { engine, window, fingerprint, cost, .. } = request;
         let fresh = engine.decide(0, engine.coarse_ns(), fingerprint, cost);
         let is_remembered = fresh.next != 0;
         for _ in 0..ATTEMPTS {
@@ -251,8 +258,8 @@ impl SlotTable {
                 if let Some(charged) = self.resolve(request, &seen) {
                     return Answer::Decided(charged);
                 }
-            } else if seen.values != 0 {
-                if let Some(charged) = request.charge(seen.values) {
+            } else if let Some(number) = bits(seen.values).next() {
+                if let Some(charged) = request.charge(window.slot(number)) {
                     return Answer::Decided(charged);
                 }
             } else if !is_remembered {
@@ -277,11 +284,11 @@ impl SlotTable {
         }
         let mut pending =
             bits(seen.pending).zip(seen.marks).map(|(number, mark)| (window.slot(number), mark));
-        if seen.values != 0 {
+        if let Some(number) = bits(seen.values).next() {
             pending.for_each(|(slot, mark)| {
                 free(slot, mark);
             });
-            return request.charge(seen.values);
+            return request.charge(window.slot(number));
         }
         let (lowest, mark) = pending.next()?;
         if !pending.all(|(slot, mark)| free(slot, mark)) {

@@ -54,7 +54,8 @@ pub struct Stats {
     pub claims: u64,
     /// Evictions of keys that owed something.
     pub forced_evictions: u64,
-    /// What those forgave: 1.0 is the whole limit of one key; each forgives at most 0.5.
+    /// What those forgave: 1.0 is the whole limit of one key; each forgives at most 0.5
+    /// (under `Alignment::PerKey` up to 1.0 in a rare race of two claims, which is counted as it was).
     pub forgiven_limits: f64,
     /// New keys refused with `Reason::Full`.
     pub full: u64,
