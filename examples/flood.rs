@@ -21,7 +21,8 @@ fn limiter() -> Result<Limiter, ConfigError> {
 
 fn main() -> Result<(), ConfigError> {
     // A quick look takes a tenth: `FLOOD=5 cargo run --release --example flood`, in millions.
-    let millions = std::env::var("FLOOD").ok().and_then(|text| text.parse().ok()).unwrap_or(50_u64);
+    let millions = std::env::var("FLOOD")
+        .map_or(50, |text| text.parse::<u64>().expect("FLOOD: a whole number of millions").max(1));
     one_shot_keys(millions * 1_000_000)?;
     drained_keys(3 * MAX_KEYS as u64)?;
     exactly_full()

@@ -262,7 +262,7 @@ impl fmt::Display for Denied {
                     self.limit()
                 )
             }
-            Reason::Full => f.write_str("the limiter holds as many keys as it may, and none is idle"),
+            Reason::Full => f.write_str("no room for a new key where it may stand"),
             Reason::Exhausted => {
                 write!(
                     f,

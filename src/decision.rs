@@ -12,7 +12,7 @@ pub enum Reason {
     Exhausted,
     /// The cost is above the limit itself: it can never fit, however long the caller waits.
     TooLarge,
-    /// The key is new, the table holds `max_keys` others and none of those looked at was idle.
+    /// The key is new, and none of the places that were looked at had room for it.
     Full,
 }
 

@@ -23,9 +23,9 @@ pub trait Clock: Send + Sync {
     /// An exact reading in nanoseconds.
     fn precise(&self) -> u64;
 
-    /// How far behind the precise time a coarse reading can be, in nanoseconds, as far as is known without a
-    /// precise one; `None` (unless told) if that is not known. What would still be refused so much later is
-    /// refused at once.
+    /// A bound on how far behind a coarse reading is now, in nanoseconds: what would still be refused so much
+    /// later is refused at once. `None` (unless told) has the refusal read the precise clock. Asked once in a
+    /// check at most.
     #[inline]
     fn lag_bound_ns(&self) -> Option<u64> {
         None
@@ -136,7 +136,7 @@ impl Ticking {
     ///
     /// The first call in a process may block for up to 200 ms, while the counter is calibrated. If
     /// the thread cannot be started, the clock works all the same and reads the counter every time; in a
-    /// forked child, from the first refusal on, until a limiter is built there.
+    /// forked child, from the 64th refusal in a row on a thread on at the latest, until a limiter is built there.
     pub fn new() -> Self {
         static PROCESS: OnceLock<Process> = OnceLock::new();
         let process = PROCESS.get_or_init(|| Process {

@@ -44,7 +44,7 @@ impl Counters {
     }
 }
 
-/// What a limiter has counted since it was built. Reading it costs checks nothing.
+/// What a limiter reports of itself, counted since it was built. Reading it costs checks nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -63,6 +63,7 @@ pub struct Stats {
     pub untracked: u64,
     /// Checks that lost every race and were answered as if there were no room.
     pub exhausted: u64,
-    /// How often the clock's refresher was found stopped, and done without.
+    /// How often the clock's refresher was found stopped, and done without; on a `Ticking` clock in the whole
+    /// process.
     pub clock_stalls: u64,
 }
