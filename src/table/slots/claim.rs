@@ -170,7 +170,9 @@ impl Candidate<'_> {
 fn offer<C: Clock>(request: Request<'_, C>, ns: u64) -> Offer {
     let rule = &request.engine.rule;
     let now = rule.time().units(ns);
-    let (mut idle, mut idle_from_least, mut least, mut rank_least) = (None, u64::MAX, None, u64::MAX);
+    let (mut idle, mut idle_from_least) = (None, u64::MAX);
+    // No rank is as high as this: a value has 63 bits.
+    let (mut least, mut word_least, mut rank_least) = (0, 0, u64::MAX);
     let mut room_at = u64::MAX;
     for number in 0..SLOTS_PER_WINDOW {
         let candidate = read(request, number);
@@ -195,9 +197,11 @@ fn offer<C: Clock>(request: Request<'_, C>, ns: u64) -> Offer {
         room_at = room_at.min(idle_from);
         let rank = rule.rank(word, now + phase);
         // Which one is least is a matter of luck: no branch on it.
-        let is_less = rank < rank_least || least.is_none();
-        least = select_unpredictable(is_less, Some((number, word)), least);
+        let is_less = rank < rank_least;
+        least = select_unpredictable(is_less, number, least);
+        word_least = select_unpredictable(is_less, word, word_least);
         rank_least = select_unpredictable(is_less, rank, rank_least);
     }
+    let least = (rank_least < u64::MAX).then_some((least, word_least));
     Offer { own: false, free: idle, least, room_at }
 }
