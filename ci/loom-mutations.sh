@@ -104,9 +104,6 @@ mutate "a slot is claimed without an exchange" $slots/claim.rs \
 mutate "a key may take its own slot for a stranger's" $slots/claim.rs \
     's/if owner\(named\) == request\.fingerprint( && word != CLAIMED)? \{/if false {/g' \
     nobody_waits_for_a_stopped_claimer
-mutate "a slot's name is read before its word" $slots/claim.rs \
-    's/(let word = slot\.word\.load\(Ordering::Acquire\);)\s+(let named = slot\.fingerprint\.load\(Ordering::Acquire\);)/$2 $1/' \
-    nobody_waits_for_a_stopped_claimer
 mutate "a freed slot forgets what its claimer took over" $slots/mod.rs \
     's/slot\.word\.store\(freed\(mark\)/slot.word.store(freed(mark) \& !(u64::MAX >> 3)/' \
     nothing_is_forgiven_where_debts_are_inherited

@@ -154,7 +154,7 @@ fn judge<'a, C: Clock>(
 fn read<'a, C>(request: Request<'a, C>, number: usize) -> Candidate<'a> {
     let slot = request.window.slot(number);
     // ORDERING: Acquire, both, and in this order: the word's owner or a later one is named. The other way
-    // round a key would not know its own value, and evict itself.
+    // round a value could be read under its slot's last name; it would then fail the second judgement.
     let word = slot.word.load(Ordering::Acquire);
     let named = slot.fingerprint.load(Ordering::Acquire);
     Candidate { slot, named, word }
