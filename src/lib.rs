@@ -21,6 +21,9 @@ pub use limiter::{Builder, Limiter};
 pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
 
+#[doc = include_str!("../docs/contract.md")]
+pub mod contract {}
+
 /// The parts that benches, models and fuzz targets drive directly. Not covered by any promise of
 /// stability.
 #[doc(hidden)]

@@ -73,6 +73,18 @@ fn inherit_hands_the_debt_on() {
     assert_eq!((limiter.stats().forced_evictions, limiter.stats().forgiven_limits), (1, 0.0));
 }
 
+/// The newcomer pays for its victim, which is unknown from then on.
+#[test]
+fn a_victim_starts_anew_where_a_newcomer_inherits() {
+    let (limiter, _clock) = tiny(OnFull::Inherit);
+    for key in 0..32_u64 {
+        assert!(limiter.check_n(&key, if key == 17 { 25 } else { 50 }).is_ok());
+    }
+    assert_eq!(limiter.check(&9_999).unwrap().remaining(), 74);
+    let left = |key: u64| limiter.check_n(&key, 0).unwrap().remaining();
+    assert!((0..32).all(|key| left(key) == if key == 17 { 100 } else { 50 }));
+}
+
 #[test]
 fn inherit_hands_on_both_windows() {
     let (short, long) = (Duration::from_secs(15), Duration::from_secs(300));

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -148,6 +149,37 @@ fn a_stall_is_paid_out_once() {
     clock.run(10 * SECOND, false);
     assert_eq!((0..100).filter(|_| limiter.allow(&7)).count(), 5, "not again");
     assert_eq!(clock.time.stalls(), 1);
+}
+
+/// A limiter whose bucket is dry by a time that has stopped, and full by the source.
+fn dry_and_stopped() -> ExactLimiter<u32, Simulated> {
+    let clock = Simulated::new();
+    let limiter = ExactLimiter::<u32>::builder(bucket()).clock(clock.clone()).build().unwrap();
+    assert!(limiter.allow(&7), "known from here on: a new key is charged at a precise time");
+    clock.run(SECOND, true);
+    while limiter.allow(&7) {}
+    clock.run(10 * SECOND, false);
+    limiter
+}
+
+/// What `work` returns on a thread of its own, which has never refused.
+fn on_a_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+#[test]
+fn a_thread_refuses_63_times_at_most_by_a_time_that_has_stopped() {
+    let refused = on_a_new_thread(|| {
+        let limiter = dry_and_stopped(); // the thread's first refusal is among this
+        (0..1_000).take_while(|_| !limiter.allow(&7)).count()
+    });
+    assert_eq!(refused, 63);
+}
+
+#[test]
+fn a_threads_first_refusal_reads_the_counter() {
+    let limiter = on_a_new_thread(dry_and_stopped);
+    assert!(on_a_new_thread(|| limiter.allow(&7)), "so it is none");
 }
 
 #[test]
