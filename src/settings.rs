@@ -93,8 +93,9 @@ impl<C: Clock> Core<C> {
     }
 
     pub(crate) fn horizon(&self) -> Duration {
-        // On the wall's periods it starts up to one longest period later still.
-        let start_ns = Rule::longest_period_ns(&self.limit).saturating_mul(2);
+        // It starts one longest period above 0; on the wall's periods up to one later still.
+        let periods = if self.engine.origin.follows_wall() { 2 } else { 1 };
+        let start_ns = Rule::longest_period_ns(&self.limit).saturating_mul(periods);
         Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(start_ns))
     }
 

@@ -79,11 +79,14 @@ pub enum OnFull {
     /// and counted. Else the newcomer is refused with [`Reason::Full`](crate::Reason::Full).
     #[default]
     EvictLeast,
-    /// The newcomer is refused with [`Reason::Full`](crate::Reason::Full); nobody is ever forgiven.
+    /// The newcomer is refused with [`Reason::Full`](crate::Reason::Full); nobody is forgiven, but for a rare race of
+    /// two claims under `Alignment::PerKey`, which is counted.
     Refuse,
-    /// As `EvictLeast`, but the newcomer starts with the share that its victim owed: nothing is forgiven.
+    /// As `EvictLeast`, but the newcomer starts with the share that its victim owed, so that the table as a whole
+    /// forgives nothing. The victim itself begins anew when it comes back.
     Inherit,
-    /// The newcomer passes, uncounted: **the limit does not hold for it**.
+    /// The newcomer passes, uncounted: **the limit does not hold for it**, nor for a check that loses every
+    /// race.
     Admit,
 }
 
