@@ -1,0 +1,27 @@
+//! How large the types are that every check makes or reads. A change that grows one of them is to be seen.
+
+use std::mem::size_of;
+
+use tidegate::internals::{Bucket, Charged, Decided, Rule, SharedTime, Windowed, timebase::Timebase};
+use tidegate::{Denied, Limit, Pass, Ticking};
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn what_a_check_makes_is_small() {
+    let sizes = [
+        ("Timebase", size_of::<Timebase>(), 24),
+        ("Bucket", size_of::<Bucket>(), 24),
+        ("Windowed", size_of::<Windowed>(), 40),
+        ("Rule", size_of::<Rule>(), 64),
+        ("Decided", size_of::<Decided>(), 16),
+        ("Option<Charged>", size_of::<Option<Charged>>(), 24),
+        ("Pass", size_of::<Pass>(), 96),
+        ("Denied", size_of::<Denied>(), 120),
+        ("Ticking", size_of::<Ticking>(), 8),
+        ("Limit", size_of::<Limit>(), 56),
+    ];
+    for (name, size, pinned) in sizes {
+        assert_eq!(size, pinned, "{name}");
+    }
+    assert_eq!(size_of::<SharedTime>() % 128, 0, "alone on its pair of lines");
+}
