@@ -29,7 +29,7 @@ pub struct Input {
     unix_ns: u64,
     max_keys: u8,
     on_full: u8,
-    steps: Vec<Step>,
+    steps: Vec<Move>,
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ enum Shape {
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
-enum Step {
+enum Move {
     Check {
         key: u8,
         cost: Cost,
@@ -358,25 +358,25 @@ impl Game {
         }
     }
 
-    fn play(&mut self, steps: &[Step]) {
+    fn play(&mut self, steps: &[Move]) {
         for &step in steps.iter().take(STEPS_MAX) {
             self.step(step);
         }
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Move) {
         let cost_max = self.asked.cost_max;
         match step {
-            Step::Check { key, cost } => _ = self.check(key.into(), cost.get(cost_max)),
-            Step::Look { key } => _ = self.check(key.into(), 0),
-            Step::Flood { first, count, cost } => {
+            Move::Check { key, cost } => _ = self.check(key.into(), cost.get(cost_max)),
+            Move::Look { key } => _ = self.check(key.into(), 0),
+            Move::Flood { first, count, cost } => {
                 for key in 0..u64::from(count) % self.subject.keys() {
                     _ = self.check(u64::from(first) + key, cost.get(cost_max));
                 }
             }
-            Step::Insist { key, cost } => self.insist(key.into(), cost.get(cost_max)),
-            Step::Advance(span) => self.advance(span.get(self.asked.period_ns())),
-            Step::StepBack(span) => {
+            Move::Insist { key, cost } => self.insist(key.into(), cost.get(cost_max)),
+            Move::Advance(span) => self.advance(span.get(self.asked.period_ns())),
+            Move::StepBack(span) => {
                 let back = span.get(self.asked.period_ns());
                 self.clock.set(self.clock.elapsed().saturating_sub(back));
                 self.rewound = true;
