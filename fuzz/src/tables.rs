@@ -13,7 +13,9 @@ use tidegate::{
 use crate::input::{Cost, Length, Number, Span};
 
 /// A few steps fill a table, since one step may be many keys.
-const STEPS_MAX: usize = 128;
+const STEPS_MAX: usize = 64;
+/// With those that are played again.
+const MOVES_MAX: usize = 256;
 /// As in the other games: six years are inside every limiter's own time.
 const TIME_MAX_NS: u128 = 6 * 365 * 24 * 60 * 60 * 1_000_000_000;
 /// Slots in which a key of the slot table may stand.
@@ -80,6 +82,13 @@ enum Move {
     },
     Advance(Span),
     StepBack(Span),
+    /// Sets the clock to this long after the start.
+    SetClock(Span),
+    /// The last few moves, several times over.
+    Again {
+        moves: u8,
+        times: u8,
+    },
 }
 
 /// A limit, and what the model has to know of it.
@@ -359,13 +368,24 @@ impl Game {
     }
 
     fn play(&mut self, steps: &[Move]) {
-        for &step in steps.iter().take(STEPS_MAX) {
-            self.step(step);
+        let mut left = MOVES_MAX;
+        for (number, &step) in steps.iter().take(STEPS_MAX).enumerate() {
+            let (moves, times) = match step {
+                Move::Again { moves, times } => (usize::from(moves % 8) + 1, times % 8 + 1),
+                _ => (0, 1),
+            };
+            let played = if moves == 0 { number..number + 1 } else { number.saturating_sub(moves)..number };
+            for _ in 0..times {
+                for &step in steps[played.clone()].iter().take(left) {
+                    self.step(step);
+                    left -= 1;
+                }
+            }
         }
     }
 
     fn step(&mut self, step: Move) {
-        let cost_max = self.asked.cost_max;
+        let (cost_max, period_ns) = (self.asked.cost_max, self.asked.period_ns());
         match step {
             Move::Check { key, cost } => _ = self.check(key.into(), cost.get(cost_max)),
             Move::Look { key } => _ = self.check(key.into(), 0),
@@ -375,14 +395,22 @@ impl Game {
                 }
             }
             Move::Insist { key, cost } => self.insist(key.into(), cost.get(cost_max)),
-            Move::Advance(span) => self.advance(span.get(self.asked.period_ns())),
-            Move::StepBack(span) => {
-                let back = span.get(self.asked.period_ns());
-                self.clock.set(self.clock.elapsed().saturating_sub(back));
-                self.rewound = true;
-                self.keys.values_mut().for_each(|key| key.is_steady = false);
-            }
+            Move::Advance(span) => self.advance(span.get(period_ns)),
+            Move::StepBack(span) => self.set(self.clock.elapsed().saturating_sub(span.get(period_ns))),
+            Move::SetClock(span) => self.set(span.get(period_ns)),
+            // Its moves are played by who reads it; one inside another is not.
+            Move::Again { .. } => {}
         }
+    }
+
+    fn set(&mut self, to: Duration) {
+        if let Some(by) = to.checked_sub(self.clock.elapsed()) {
+            self.advance(by);
+            return;
+        }
+        self.clock.set(to);
+        self.rewound = true;
+        self.keys.values_mut().for_each(|key| key.is_steady = false);
     }
 
     fn now_ns(&self) -> u128 {
