@@ -1,8 +1,9 @@
-//! What the fuzz targets share: the inputs they are made of, and the two games that play a limiter
-//! against its twin.
+//! What the fuzz targets share: the inputs they are made of, the two games that play a limiter
+//! against its twin, and the one that plays a table with little room.
 
 pub mod bucket;
 pub mod input;
+pub mod tables;
 pub mod windows;
 
 mod game;
