@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::manual;
-use tidegate::WindowName;
+use tidegate::{Limiter, WindowName};
 
 /// Class: a clock that steps back makes the elapsed time negative, which panics or, unsigned, admits everything.
 #[test]
@@ -129,5 +129,35 @@ fn years_up_to_the_end_never_admit_more_than_a_limit_each() {
                 assert_eq!(admitted, 10, "{limit:?} year {year}");
             }
         }
+    }
+}
+
+#[test]
+fn a_forced_eviction_after_a_step_back_gives_no_window_twice() {
+    for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
+        let clock = Manual::new();
+        let at = |seconds: u64| clock.set(Duration::from_secs(seconds));
+        let limit = Limit::window(Window::new(10, Duration::from_secs(1))).align(alignment);
+        let builder = Limiter::builder(limit).max_keys(1).seed(1);
+        let limiter = builder.clock(clock.clone()).build().unwrap();
+        let mut given = 0;
+        let mut ask = |cost: u64| given += if limiter.check_n(&0_u64, cost).is_ok() { cost } else { 0 };
+        for second in 0..10 {
+            at(second);
+            ask(10);
+        }
+        at(10);
+        ask(1);
+        assert!((1..32_u64).all(|key| limiter.check_n(&key, 5).is_ok()));
+        at(0);
+        assert!(limiter.check_n(&100_u64, 5).is_ok(), "forces key 0 out, which owes a tenth");
+        for second in 0..=10 {
+            at(second);
+            ask(10);
+        }
+        let forgiven = (limiter.stats().forgiven_limits * 10.0).ceil();
+        // One window more where they begin within a second.
+        let windows = if alignment == Alignment::Clock { 11 } else { 12 };
+        assert!(given as f64 <= f64::from(windows * 10) + forgiven, "{alignment:?}: {given}");
     }
 }

@@ -81,6 +81,7 @@ impl SlotTable {
     ) -> bool {
         let Candidate { slot, word, .. } = candidate;
         if is_value(word) && word != 0 {
+            let ns = if forced.is_some() { left_at_ns(request, candidate).max(ns) } else { ns };
             // ORDERING: Relaxed, published by the exchange below. The load keeps a flood from writing the
             // same time over and over.
             if self.evicted_ns.0.load(Ordering::Relaxed) < ns {
@@ -147,6 +148,15 @@ fn judge<'a, C: Clock>(
     }
     let moment = rule.moment(ns, owner(named));
     is_value(word).then(|| (candidate, (rule.idle_from(word) > moment).then(|| rule.debt(word, moment))))
+}
+
+/// When the window began that a value counts in, in the limiter's nanoseconds. After the clock has stepped back that is
+/// later than now, and only the value knew that the windows before it were used.
+fn left_at_ns<C: Clock>(request: Request<'_, C>, judged: Candidate<'_>) -> u64 {
+    let rule = &request.engine.rule;
+    let left_at = rule.left_at(judged.word).saturating_sub(rule.phase(owner(judged.named)));
+    // A bucket that owes half at most was never left later than now.
+    if rule.ranks_for_good() { 0 } else { rule.time().first_ns_at(left_at).unwrap_or(0) }
 }
 
 /// A slot's word and the name that goes with it.

@@ -39,7 +39,8 @@
 //! judgement and the claim, the eviction is counted as a forced one.
 //!
 //! **Time.** A word that is gone can no longer say that a window has ended: each takeover leaves its time
-//! in `evicted_ns` before it claims, and no new key begins before it. The promoter reads the clock
+//! in `evicted_ns` before it claims (or, by force, the start of the victim's window, if a clock that stepped back
+//! has made that later), and no new key begins before it. The promoter reads the clock
 //! after it saw the mark; the first value is that time, never 0, so that it is not idle at once.
 //!
 //! **Orderings.** Fingerprint words are stored with Release and read with Acquire; words are exchanged
