@@ -1,7 +1,7 @@
 //! A clock whose coarse reading lags: when a refusal needs the precise one, and what waits it tells.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ struct Readings {
     unix_ns: AtomicU64,
     /// `u64::MAX`: not known.
     lag_bound_ns: AtomicU64,
+    /// Whether the next question for the bound finds none.
+    none_once: AtomicBool,
     /// What another thread does during the next precise read.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -61,6 +63,9 @@ impl Clock for Lagging {
     }
 
     fn lag_bound_ns(&self) -> Option<u64> {
+        if self.0.none_once.swap(false, Ordering::Relaxed) {
+            return None;
+        }
         Some(self.0.lag_bound_ns.load(Ordering::Relaxed)).filter(|&ns| ns != u64::MAX)
     }
 
@@ -210,13 +215,21 @@ fn who_owes_least_may_be_charged_meanwhile() {
     assert_eq!(limiter.stats().forgiven_limits, f64::from(29_492) / f64::from(1 << 16), "45 %, rounded up");
 }
 
-/// A clock that gives a bound every other time is read when it gives none.
+/// A clock that gives no bound once is read then, though it would give one if it were asked again in the same check.
 #[test]
 fn a_clock_that_wants_to_be_read_is_read() {
     let clock = Lagging::new(50 * MS);
     let limiter = one_a_second(&clock);
     clock.set(100 * MS, 5_000 * MS); // the coarse reading has stopped
     assert!(!limiter.allow("a"));
-    clock.0.lag_bound_ns.store(u64::MAX, Ordering::Relaxed);
+    clock.0.none_once.store(true, Ordering::Relaxed);
     assert!(limiter.allow("a"));
+
+    let exact =
+        ExactLimiter::builder(Limit::bucket(Rate::per_second(1), 1)).clock(clock.clone()).build().unwrap();
+    assert!(exact.allow(&1));
+    clock.set(5_100 * MS, 10_000 * MS);
+    assert!(!exact.allow(&1));
+    clock.0.none_once.store(true, Ordering::Relaxed);
+    assert!(exact.allow(&1));
 }

@@ -139,9 +139,7 @@ impl<C: Clock> Engine<C> {
         if outcome == Outcome::Exhausted && !may_refuse(seen) {
             return (Attempt::Doubtful, seen);
         }
-        // A pass always charges something, unless it costs nothing.
-        let is_same = if outcome == Outcome::Pass { cost == 0 } else { next == seen };
-        if is_same || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if next == seen || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return (Attempt::Done(outcome), next);
         }
         (Attempt::Lost, seen)

@@ -111,10 +111,9 @@ thread_local! {
 /// thread of its own (`tidegate-clock`), beside the precise counter.
 ///
 /// A check costs one load where it would cost a counter read of about 20 ns. While nobody asks for
-/// the time the thread sleeps up to a second, and costs nothing; while it sleeps, is starved or gone
-/// (after a `fork`), checks read the counter instead as soon as a refusal has noticed: every 64th of a thread
-/// reads the counter, and every one that 50 ms more could change. What a lag
-/// `L` can cost is stated as part of every bound: a bucket admits at most `burst + rate · (Δ + L)` in
+/// the time the thread sleeps up to a second, and costs nothing: checks read the counter meanwhile. If it is
+/// starved or gone (after a `fork`), checks keep the last time until a refusal notices: a thread's first does, each
+/// 64th, and any that 50 ms could change. What a lag `L` can cost is stated as part of every bound: a bucket admits at most `burst + rate · (Δ + L)` in
 /// any Δ, and [`lag_max`](Clock::lag_max) reports the largest `L` there ever was.
 ///
 /// Handles are copies of one reference; make as many as you like.

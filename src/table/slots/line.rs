@@ -52,11 +52,10 @@ pub(super) fn owner(fingerprint_word: u64) -> u64 {
     fingerprint_word >> GENERATION_BITS
 }
 
-/// Whether a fingerprint word names this owner. `owner(word) == fingerprint`, in fewer steps that wait for the word:
-/// while a line is on its way from memory, what waits for it keeps the next checks from starting.
+/// Whether a fingerprint word names this owner.
 #[inline(always)]
 pub(super) fn names(fingerprint_word: u64, fingerprint: u64) -> bool {
-    fingerprint_word ^ (fingerprint << GENERATION_BITS) <= GENERATION
+    owner(fingerprint_word) == fingerprint
 }
 
 /// The fingerprint word of the next owner of a slot.
