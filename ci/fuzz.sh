@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each target for SECONDS (10 unless given) and prints how many inputs it ran.
+# Fuzzes each target for SECONDS (10 unless given); prints how many inputs it ran and how many of the target's
+# edges (its own code and that of every crate it calls) they reached. For hours: ci/fuzz.sh 14400.
 #   ci/fuzz.sh [SECONDS] [TARGET...]
 # Needs a nightly toolchain, for the sanitizer and coverage flags; installs cargo-fuzz when it is missing.
 # What a run discovers goes to fuzz/corpus (not committed); the committed seeds in fuzz/seeds are only read.
@@ -38,11 +39,13 @@ for target in "${targets[@]}"; do
     mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
     if cargo "+$nightly" fuzz run --target-dir "$target_dir" "$target" \
         "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
         >"$log" 2>&1 </dev/null; then
         runs=$(awk '/stat::number_of_executed_units:/ { print $2 }' "$log")
         [[ ${runs:-0} -gt 0 ]] || { cat "$log"; echo "fuzz $target: ran no input" >&2; exit 1; }
-        printf 'fuzz %-14s %10d runs in %d s\n' "$target" "$runs" "$seconds"
+        edges=$(awk '/^INFO: Loaded .* inline 8-bit counters/ { gsub(/[^0-9]/, "", $5); print $5 }' "$log")
+        reached=$(awk '{ for (i = 1; i < NF; i++) if ($i == "cov:") n = $(i + 1) } END { print n }' "$log")
+        printf 'fuzz %-14s %10d runs in %d s, %d of %d edges\n' "$target" "$runs" "$seconds" "$reached" "$edges"
         passed=$((passed + 1))
     else
         # What went wrong, without the stack; then the input as its type prints it, and how to run it again.
