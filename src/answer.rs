@@ -61,7 +61,7 @@ impl Snapshot {
     /// The part with the fewest left; of equals the one that takes longer to give more.
     fn tightest(&self) -> Part {
         let [first, second] = self.parts();
-        let key = |part: &Part| (remaining(part), u64::MAX - part.next);
+        let key = |part: &Part| (part.remaining(), u64::MAX - part.next);
         if key(&second) <= key(&first) { second } else { first }
     }
 
@@ -76,7 +76,7 @@ impl Snapshot {
             name: part.name,
             limit: part.limit,
             period: Duration::from_nanos(self.rule.time().span_ns(part.period)),
-            remaining: remaining(&part),
+            remaining: part.remaining(),
             observed: part.used,
             observed_max: part.used_max,
             next_after: self.wait_or_max(part.next),
@@ -89,10 +89,6 @@ impl Snapshot {
             Windows::two(state(first, refusing.first), state(second, refusing.sustain))
         }
     }
-}
-
-fn remaining(part: &Part) -> u64 {
-    part.limit.saturating_sub(part.used)
 }
 
 /// The request may go on, and has been charged.
@@ -110,7 +106,7 @@ impl Pass {
 
     /// What would still pass right now, in units of cost.
     pub fn remaining(&self) -> u64 {
-        remaining(&self.snapshot.tightest())
+        self.snapshot.tightest().remaining()
     }
 
     /// The wait until [`remaining`](Self::remaining) grows: the next whole token of a bucket, the end
@@ -172,7 +168,7 @@ impl Denied {
     /// What would still pass right now, in units of cost: less than was asked for; 0 for
     /// [`Reason::Full`].
     pub fn remaining(&self) -> u64 {
-        if self.reason == Reason::Full { 0 } else { remaining(&self.snapshot.tightest()) }
+        if self.reason == Reason::Full { 0 } else { self.snapshot.tightest().remaining() }
     }
 
     /// What was used in the binding window's period, this request included if refused ones count.

@@ -30,8 +30,8 @@ pub mod contract {}
 pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     pub use crate::table::{
-        Answer, Charged, Engine, Entry, ExactTable, Hashing, Lines, Map, PapayaMap, Places, SEALED,
-        SlotTable, Stored,
+        Answer, Charged, Engine, Entry, ExactTable, Hashing, Hot, Lease, Lines, Map, Missed, PapayaMap,
+        Places, SEALED, SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{

@@ -8,7 +8,7 @@ use crate::answer::{Denied, Pass};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::settings::{Core, Settings, passes};
-use crate::table::{Answer, OnFull, SlotTable, Stats};
+use crate::table::{Answer, Hot, OnFull, SlotTable, Stats};
 use crate::time::{Clock, Ticking};
 use crate::word::Outcome;
 
@@ -56,12 +56,13 @@ pub struct Builder<C = Ticking> {
     settings: Settings<C>,
     on_full: OnFull,
     prefault: bool,
+    leases: bool,
 }
 
 impl Limiter {
     /// Begins a limiter that enforces `limit` for each key.
     pub fn builder(limit: Limit) -> Builder {
-        Builder { settings: Settings::new(limit), on_full: OnFull::default(), prefault: false }
+        Builder { settings: Settings::new(limit), on_full: OnFull::default(), prefault: false, leases: true }
     }
 }
 
@@ -94,10 +95,17 @@ impl<C: Clock> Builder<C> {
         self
     }
 
+    /// Whether threads that meet at one key may each lease some of its tokens in advance; they may unless told.
+    /// No limit is looser for it. Without leases [`Pass::remaining`] is exact.
+    pub fn leases(mut self, leases: bool) -> Self {
+        self.leases = leases;
+        self
+    }
+
     /// The clock; a [`Ticking`] one unless told.
     pub fn clock<D: Clock>(self, clock: D) -> Builder<D> {
-        let Self { settings, on_full, prefault } = self;
-        Builder { settings: settings.with_clock(clock), on_full, prefault }
+        let Self { settings, on_full, prefault, leases } = self;
+        Builder { settings: settings.with_clock(clock), on_full, prefault, leases }
     }
 
     /// Checks everything and builds the limiter.
@@ -109,7 +117,9 @@ impl<C: Clock> Builder<C> {
     pub fn build(self) -> Result<Limiter<C>, ConfigError> {
         let max_keys = self.settings.max_keys;
         let core = self.settings.build(KEYS_MAX)?;
-        let table = SlotTable::new(max_keys, self.on_full).ok_or(ConfigError::NoMemory { keys: max_keys })?;
+        let hot = Hot::new(self.leases);
+        let table =
+            SlotTable::new(max_keys, self.on_full, hot).ok_or(ConfigError::NoMemory { keys: max_keys })?;
         if self.prefault {
             table.lines().prefault();
         }
@@ -139,8 +149,11 @@ impl<C: Clock> Limiter<C> {
         let hash = self.core.hashing.of(key);
         let fingerprint = SlotTable::fingerprint(hash);
         match self.table.check_once(&self.core.engine, hash, cost) {
-            Some(charged) => self.core.respond(Answer::Decided(charged), fingerprint, cost),
-            None => self.core.respond(self.table.check(&self.core.engine, hash, cost), fingerprint, cost),
+            Ok(charged) => self.core.respond(Answer::Decided(charged), fingerprint, cost),
+            Err(missed) => {
+                let answer = self.table.check_on(&self.core.engine, hash, cost, missed);
+                self.core.respond(answer, fingerprint, cost)
+            }
         }
     }
 
@@ -150,8 +163,8 @@ impl<C: Clock> Limiter<C> {
     pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let hash = self.core.hashing.of(key);
         match self.table.check_once(&self.core.engine, hash, 1) {
-            Some(charged) => charged.decided.outcome == Outcome::Pass,
-            None => passes(&self.table.check(&self.core.engine, hash, 1)),
+            Ok(charged) => charged.decided.outcome == Outcome::Pass,
+            Err(missed) => passes(&self.table.check_on(&self.core.engine, hash, 1, missed)),
         }
     }
 

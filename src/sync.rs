@@ -14,6 +14,17 @@ pub use loom::sync::atomic::{AtomicU64, Ordering};
 /// A statistic that no decision hangs on: not loom's twin, so that models do not explore who counts first.
 pub(crate) use std::sync::atomic::AtomicU64 as Tally;
 
+/// A static that each thread has one of, made without a check whether it is there already.
+macro_rules! each_thread_has {
+    ($name:ident: $type:ty = $start:expr) => {
+        #[cfg(not(tidegate_loom))]
+        std::thread_local! { static $name: $type = const { $start }; }
+        #[cfg(tidegate_loom)]
+        loom::thread_local! { static $name: $type = $start; }
+    };
+}
+pub(crate) use each_thread_has;
+
 /// A value alone on its pair of cache lines: x86 fetches lines in pairs, so neighbours closer than
 /// 128 bytes would still slow each other down.
 #[derive(Debug, Default)]

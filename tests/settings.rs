@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use tidegate::internals::{Answer, Engine, Origin, Outcome, Rule, SlotTable};
+use tidegate::internals::{Answer, Engine, Hot, Origin, Outcome, Rule, SlotTable};
 use tidegate::{Alignment, ExactLimiter, Limit, Limiter, Manual, OnFull, Rate, Window};
 
 const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -73,7 +73,7 @@ fn a_slot_knows_a_key_by_48_bits_of_its_hash() {
     let hash = 0x1234_5678_9abc_def1_u64;
     for bit in 0..64 {
         // One window is the whole table.
-        let table = SlotTable::new(1, OnFull::Refuse).unwrap();
+        let table = SlotTable::new(1, OnFull::Refuse, Hot::new(true)).unwrap();
         let passes = |hash| matches!(table.check(&engine, hash, 1), Answer::Decided(it) if it.decided.outcome == Outcome::Pass);
         assert!(passes(hash));
         assert_eq!(passes(hash ^ (1 << bit)), bit < 48, "bit {bit}");

@@ -16,6 +16,8 @@ use crate::input::{Cost, Length, Number, Span};
 const STEPS_MAX: usize = 64;
 /// With those that are played again.
 const MOVES_MAX: usize = 256;
+/// After so many checks no other move begins: a flood is many, and each looks at the whole log.
+const CHECKS_MAX: u32 = 2_000;
 /// As in the other games: six years are inside every limiter's own time.
 const TIME_MAX_NS: u128 = 6 * 365 * 24 * 60 * 60 * 1_000_000_000;
 /// Slots in which a key of the slot table may stand.
@@ -347,6 +349,7 @@ struct Game {
     /// The furthest that time ever got.
     latest_ns: u128,
     full: u64,
+    checks: u32,
     stats: Stats,
 }
 
@@ -363,6 +366,7 @@ impl Game {
             rewound: false,
             latest_ns: 0,
             full: 0,
+            checks: 0,
             stats,
         }
     }
@@ -377,6 +381,9 @@ impl Game {
             let played = if moves == 0 { number..number + 1 } else { number.saturating_sub(moves)..number };
             for _ in 0..times {
                 for &step in steps[played.clone()].iter().take(left) {
+                    if self.checks >= CHECKS_MAX {
+                        return;
+                    }
                     self.step(step);
                     left -= 1;
                 }
@@ -447,6 +454,7 @@ impl Game {
     }
 
     fn check(&mut self, key: u64, cost: u64) -> Result<Pass, Denied> {
+        self.checks += 1;
         let key = key % self.subject.keys();
         let answer = self.subject.check_n(key, cost);
         let (before, after) = (self.stats, self.subject.stats());

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::internals::{Answer, Charged, Engine, Origin, Outcome, Rule, SlotTable, TABLE_BIT, WHOLE_DEBT};
+use tidegate::internals::{
+    Answer, Charged, Engine, Hot, Missed, Origin, Outcome, Rule, SlotTable, TABLE_BIT, WHOLE_DEBT,
+};
 use tidegate::{Clock, Limit, OnFull, Rate};
 
 /// A clock that stands still. Every thread has one of its own, so readings may differ.
@@ -63,7 +65,7 @@ impl Scene {
     /// An empty table for threads whose clocks stand at `clocks_ms`.
     pub fn new(limit: Limit, on_full: OnFull, clocks_ms: &[u64]) -> Self {
         let engines = clocks_ms.iter().map(|&ms| (ms, engine_at(limit, ms))).collect();
-        let table = SlotTable::new(1, on_full).expect("memory for two slots");
+        let table = SlotTable::new(1, on_full, Hot::new(false)).expect("memory for two slots");
         Self { table, engines, limit, owed: Vec::new() }
     }
 
@@ -72,7 +74,10 @@ impl Scene {
     pub fn used(self, key: u64, ms: u64, tokens: u64) -> Self {
         let engine = engine_at(self.limit, ms);
         for _ in 0..tokens {
-            assert!(passed(&self.table.check(&engine, key, 1)), "the scene is not set: {self:?}");
+            assert!(
+                passed(&self.table.check_on(&engine, key, 1, Missed::NotOurs)),
+                "the scene is not set: {self:?}"
+            );
         }
         let owed = self.owes(key, self.latest_ms());
         Self { owed: [self.owed, vec![(key, owed)]].concat(), ..self }
@@ -104,7 +109,7 @@ impl Scene {
 
     /// One check, as a thread whose clock stands at `ms`.
     pub fn answer(&self, key: u64, ms: u64) -> Answer {
-        self.table.check(self.engine(ms), key, 1)
+        self.table.check_on(self.engine(ms), key, 1, Missed::NotOurs)
     }
 
     /// The same, and the decision if there is one.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tidegate::internals::{Answer, SlotTable};
+use tidegate::internals::{Answer, Hot, Missed, SlotTable};
 use tidegate::{Alignment, Limit, OnFull, Window};
 use tidegate_loom_tests::slots::{Scene, passed};
 use tidegate_loom_tests::{EXECUTIONS_LEAST, engine, explore_rotated, in_threads, seconds};
@@ -23,8 +23,8 @@ fn window_roll_in_the_slots() {
     for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
         explore_rotated("window roll", EXECUTIONS_LEAST, move |roles: [usize; 3]| {
             let (engine, clock) = engine(a_second(1, alignment));
-            let table = SlotTable::new(1, OnFull::EvictLeast).expect("memory for two slots");
-            assert!(passed(&table.check(&engine, KEY, 1)));
+            let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(false)).expect("memory for two slots");
+            assert!(passed(&table.check_on(&engine, KEY, 1, Missed::NotOurs)));
             let shared = Arc::new((table, engine));
             let it = shared.clone();
             let answers = in_threads(roles, move |role| {
@@ -32,7 +32,7 @@ fn window_roll_in_the_slots() {
                     clock.advance(seconds(1));
                     return Vec::new();
                 }
-                (0..2).map(|_| it.0.check(&it.1, KEY, 1)).collect()
+                (0..2).map(|_| it.0.check_on(&it.1, KEY, 1, Missed::NotOurs)).collect()
             });
             let answers: Vec<Answer> = answers.into_iter().flatten().collect();
             let word = |answer: &Answer| match answer {

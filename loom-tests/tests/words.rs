@@ -31,14 +31,14 @@ fn window_roll() {
     for alignment in [Alignment::Clock, Alignment::FirstRequest] {
         explore_rotated("window roll", EXECUTIONS_LEAST, move |roles: [usize; 3]| {
             let shared = shared(window(1, alignment));
-            shared.engine.charge(&shared.word, 0, 1, || true);
+            shared.engine.charge(&shared.word, 0, 1, || true, |_| {});
             let it = shared.clone();
             let charged = in_threads(roles, move |role| {
                 if role == 0 {
                     it.clock.advance(seconds(1));
                     return Vec::new();
                 }
-                (0..2).filter_map(|_| it.engine.charge(&it.word, 0, 1, || true)).collect()
+                (0..2).filter_map(|_| it.engine.charge(&it.word, 0, 1, || true, |_| {})).collect()
             });
             let charged: Vec<_> = charged.into_iter().flatten().collect();
             let words: HashSet<u64> = charged.iter().map(|it| it.decided.next).collect();
@@ -56,8 +56,9 @@ fn bucket_near_empty() {
     explore_rotated("bucket near empty", 700, |roles: [usize; 3]| {
         let shared = shared(Limit::bucket(Rate::per_second(1), 2));
         let it = shared.clone();
-        let charged =
-            in_threads(roles, move |_| [1, 1].map(|cost| it.engine.charge(&it.word, 0, cost, || true)));
+        let charged = in_threads(roles, move |_| {
+            [1, 1].map(|cost| it.engine.charge(&it.word, 0, cost, || true, |_| {}))
+        });
         let passes = charged.iter().flatten().flatten().filter(|it| passed(it.decided.outcome));
         assert_eq!(passes.count(), 2);
     });
@@ -75,7 +76,7 @@ fn bucket_near_empty_while_time_moves() {
                 it.clock.advance(seconds(1));
                 return 0;
             }
-            let charged = (0..2).filter_map(|_| it.engine.charge(&it.word, 0, 1, || true));
+            let charged = (0..2).filter_map(|_| it.engine.charge(&it.word, 0, 1, || true, |_| {}));
             charged.filter(|it| passed(it.decided.outcome)).count()
         });
         let admitted: usize = admitted.iter().sum();

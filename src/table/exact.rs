@@ -157,7 +157,7 @@ impl<M> ExactTable<M> {
         let hash = hash | LIVE;
         let guard = self.map.guard();
         if let Some(entry) = self.map.get(hash, key, &guard)
-            && let Some(charged) = engine.charge_once(entry.word, hash, cost, || true)
+            && let Ok(charged) = engine.charge_once(entry.word, engine.coarse_ns(), hash, cost, || true)
         {
             return Answer::Decided(charged);
         }
@@ -207,7 +207,7 @@ impl<M> ExactTable<M> {
                     }
                 }
                 _ => {
-                    if let Some(charged) = engine.charge(entry.word, hash, cost, || true) {
+                    if let Some(charged) = engine.charge(entry.word, hash, cost, || true, |_| {}) {
                         return Answer::Decided(charged);
                     }
                 }

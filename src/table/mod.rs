@@ -2,11 +2,13 @@
 
 mod exact;
 mod hash;
+mod hot;
 mod places;
 mod slots;
 
 pub use exact::{Entry, ExactTable, Map, PapayaMap, SEALED, Stored};
 pub use hash::Hashing;
+pub use hot::{Hot, Lease};
 pub(crate) use places::PLACES_MAX;
 pub use places::Places;
 pub use slots::{Lines, OnFull, SlotTable, Stats};
@@ -71,23 +73,48 @@ impl<C: Clock> Engine<C> {
     ///
     /// `None` if nothing counts: the word is no value but a mark of the table's, it is not `is_ours` any
     /// more after the decision took effect (a stranger may then have paid), or other threads were faster
-    /// each time.
+    /// each time: `lost` is told the time of each.
     pub fn charge(
         &self,
         word: &AtomicU64,
         key: u64,
         cost: u64,
         is_ours: impl Fn() -> bool,
+        lost: impl FnMut(u64),
     ) -> Option<Charged> {
-        let mut ns = self.coarse_ns();
-        let mut is_precise = false;
+        self.charge_from((self.coarse_ns(), false), word, key, cost, is_ours, lost)
+    }
+
+    /// [`charge`](Self::charge) from a precise `ns` on, after a coarse reading has not been enough to refuse.
+    pub fn charge_precisely(
+        &self,
+        word: &AtomicU64,
+        ns: u64,
+        key: u64,
+        cost: u64,
+        is_ours: impl Fn() -> bool,
+        lost: impl FnMut(u64),
+    ) -> Option<Charged> {
+        self.charge_from((ns, true), word, key, cost, is_ours, lost)
+    }
+
+    /// Starts with a reading, and whether it is precise.
+    fn charge_from(
+        &self,
+        (mut ns, mut is_precise): (u64, bool),
+        word: &AtomicU64,
+        key: u64,
+        cost: u64,
+        is_ours: impl Fn() -> bool,
+        mut lost: impl FnMut(u64),
+    ) -> Option<Charged> {
         for _ in 0..CHARGES {
-            match self.attempt(word, ns, key, cost, |_| is_precise) {
+            match self.attempt(word, |seen| self.decide(seen, ns, key, cost), |_| is_precise) {
                 (Attempt::Done(outcome), next) => {
                     return is_ours().then_some(Charged { decided: Decided { outcome, next }, ns });
                 }
                 (Attempt::Mark, _) => return None,
-                (Attempt::Lost, _) => {}
+                (Attempt::Lost, _) => lost(ns),
                 (Attempt::Doubtful, _) => {
                     ns = self.precise_ns();
                     is_precise = true;
@@ -97,7 +124,7 @@ impl<C: Clock> Engine<C> {
         None
     }
 
-    /// [`charge`](Self::charge), if one attempt by the coarse clock is enough, as it nearly always is: the
+    /// [`charge`](Self::charge) at a coarse `ns`, if one attempt is enough, as it nearly always is: the
     /// road of a check that passes has no loop and calls nobody. It refuses what any later time within the
     /// clock's [lag bound](Clock::lag_bound_ns) would refuse as well. Only once in a check: a clock that has no
     /// bound to give wants to be read, and must not be asked until it has.
@@ -105,16 +132,50 @@ impl<C: Clock> Engine<C> {
     pub fn charge_once(
         &self,
         word: &AtomicU64,
+        ns: u64,
         key: u64,
         cost: u64,
         is_ours: impl Fn() -> bool,
-    ) -> Option<Charged> {
-        let ns = self.coarse_ns();
-        match self.attempt(word, ns, key, cost, |seen| self.stays_refused(seen, ns, key, cost)) {
-            (Attempt::Done(outcome), next) if is_ours() => {
-                Some(Charged { decided: Decided { outcome, next }, ns })
+    ) -> Result<Charged, Missed> {
+        let decide = |seen| self.decide(seen, ns, key, cost);
+        let attempt = self.attempt(word, decide, |seen| self.stays_refused(seen, ns, key, cost));
+        Self::settle(attempt, ns, is_ours)
+    }
+
+    /// [`charge_once`](Self::charge_once), with up to `tokens_max` tokens of what is then still available.
+    pub fn lease_once(
+        &self,
+        word: &AtomicU64,
+        ns: u64,
+        key: u64,
+        cost: u64,
+        tokens_max: u64,
+        is_ours: impl Fn() -> bool,
+    ) -> Result<Lease, Missed> {
+        let mut tokens = 0;
+        let decide = |seen| {
+            let own = self.decide(seen, ns, key, cost);
+            if own.outcome != Outcome::Pass {
+                return own;
             }
-            _ => None,
+            let available = self.rule.remaining(own.next, self.rule.moment(ns, key));
+            tokens = hot::lease_of(available, tokens_max);
+            self.decide(own.next, ns, key, tokens)
+        };
+        let attempt = self.attempt(word, decide, |seen| self.stays_refused(seen, ns, key, cost));
+        Self::settle(attempt, ns, is_ours).map(|charged| Lease { charged, tokens })
+    }
+
+    /// What one attempt is worth.
+    #[inline(always)]
+    fn settle(attempt: (Attempt, u64), ns: u64, is_ours: impl Fn() -> bool) -> Result<Charged, Missed> {
+        match attempt {
+            (Attempt::Done(outcome), next) if is_ours() => {
+                Ok(Charged { decided: Decided { outcome, next }, ns })
+            }
+            (Attempt::Lost, _) => Err(Missed::Lost),
+            (Attempt::Doubtful, _) => Err(Missed::Doubtful),
+            _ => Err(Missed::NotOurs),
         }
     }
 
@@ -123,9 +184,7 @@ impl<C: Clock> Engine<C> {
     fn attempt(
         &self,
         word: &AtomicU64,
-        ns: u64,
-        key: u64,
-        cost: u64,
+        decide: impl FnOnce(u64) -> Decided,
         may_refuse: impl Fn(u64) -> bool,
     ) -> (Attempt, u64) {
         // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
@@ -135,7 +194,7 @@ impl<C: Clock> Engine<C> {
         if seen & TABLE_BIT != 0 {
             return (Attempt::Mark, seen);
         }
-        let Decided { outcome, next } = self.decide(seen, ns, key, cost);
+        let Decided { outcome, next } = decide(seen);
         if outcome == Outcome::Exhausted && !may_refuse(seen) {
             return (Attempt::Doubtful, seen);
         }
@@ -159,6 +218,17 @@ impl<C: Clock> Engine<C> {
             at_latest.outcome == Outcome::Exhausted
         })
     }
+}
+
+/// Why one attempt was not enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// Another thread changed the word first.
+    Lost,
+    /// A refusal wants a precise reading.
+    Doubtful,
+    /// The word was not the key's.
+    NotOurs,
 }
 
 /// What came of one attempt to charge.

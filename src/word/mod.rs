@@ -83,6 +83,13 @@ pub struct Part {
     pub reset: u64,
 }
 
+impl Part {
+    /// What of it would still pass.
+    pub fn remaining(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+}
+
 /// A limit made ready to decide: the timebase and one of the two kinds of word.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
@@ -244,6 +251,19 @@ impl Rule {
             Kind::Bucket(bucket) => [bucket.part(word, moment); 2],
             Kind::Windowed(windowed) => windowed.parts(word, moment),
         }
+    }
+
+    /// What is left of the limit at `moment`: of the tighter window.
+    pub fn remaining(&self, word: u64, moment: u64) -> u64 {
+        self.parts(word, moment).iter().map(Part::remaining).min().unwrap_or(0)
+    }
+
+    /// If nothing at all can be charged to the word at `moment`: the first moment at which something can.
+    #[inline]
+    pub fn dry_until(&self, word: u64, moment: u64) -> Option<u64> {
+        let least = self.decide(word, moment, 1);
+        let is_dry = least.outcome == Outcome::Exhausted && least.next == word;
+        is_dry.then(|| self.retry_at(word, moment, 1).1)
     }
 
     /// Which part a request of `cost` waits for, and the first moment at which it passes.

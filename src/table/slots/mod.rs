@@ -50,6 +50,7 @@
 
 mod claim;
 mod line;
+mod once;
 mod stats;
 #[cfg(tidegate_loom)]
 mod stops;
@@ -62,7 +63,7 @@ use line::{
 pub use stats::Stats;
 use stats::{Counter, Counters};
 
-use super::{Answer, Charged, Engine};
+use super::{Answer, Charged, Engine, Hot, Missed};
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
 use crate::word::{Decided, Outcome, WHOLE_DEBT};
@@ -96,6 +97,7 @@ pub enum OnFull {
 pub struct SlotTable {
     lines: Lines,
     on_full: OnFull,
+    hot: Hot,
     /// The latest time, in the limiter's nanoseconds, by which a value was judged and taken over.
     evicted_ns: Padded<AtomicU64>,
     counters: Counters,
@@ -121,6 +123,7 @@ struct Sighting {
 /// A request on its way through the slow road.
 struct Request<'a, C> {
     engine: &'a Engine<C>,
+    hot: &'a Hot,
     window: Window<'a>,
     hash: u64,
     fingerprint: u64,
@@ -139,7 +142,9 @@ impl<C: Clock> Request<'_, C> {
     /// Charges the slot if it holds a value of the key's, before and after.
     fn charge(&self, slot: Slot<'_>) -> Option<Charged> {
         let before = name_of(slot, self.fingerprint)?;
-        self.engine.charge(slot.word, self.fingerprint, self.cost, || is_still(slot, before))
+        let is_ours = || is_still(slot, before);
+        let lost = |ns| self.hot.lost(self.fingerprint, ns);
+        self.engine.charge(slot.word, self.fingerprint, self.cost, is_ours, lost)
     }
 
     /// Looks at every slot of the window; `None` if the key's could not be read in peace.
@@ -172,9 +177,9 @@ impl<C: Clock> Request<'_, C> {
 
 impl SlotTable {
     /// A table with room for `max_keys`; `None` if there is not as much memory.
-    pub fn new(max_keys: usize, on_full: OnFull) -> Option<Self> {
+    pub fn new(max_keys: usize, on_full: OnFull, hot: Hot) -> Option<Self> {
         let lines = Lines::new(max_keys)?;
-        Some(Self { lines, on_full, evicted_ns: Padded::default(), counters: Counters::default() })
+        Some(Self { lines, on_full, hot, evicted_ns: Padded::default(), counters: Counters::default() })
     }
 
     /// Its lines.
@@ -215,36 +220,49 @@ impl SlotTable {
             full: sum(Counter::Full),
             untracked: sum(Counter::Untracked),
             exhausted: sum(Counter::Exhausted),
+            leases: sum(Counter::Leases),
+            lapsed: sum(Counter::Lapsed),
             clock_stalls: engine.clock.stalls(),
         }
     }
 
-    /// [`check`](Self::check), if it is a matter of one attempt on a slot of the key's first line.
-    #[inline(always)]
-    pub fn check_once<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Option<Charged> {
-        let fingerprint = fingerprint(hash);
-        let slot = self.lines.window(hash).guess(0, fingerprint);
-        let before = name_of(slot, fingerprint)?;
-        engine.charge_once(slot.word, fingerprint, cost, || is_still(slot, before))
-    }
-
-    /// Decides a request of `cost` for the key of this hash, and charges it.
+    /// Decides a request of `cost` for the key of this hash, and charges it, after [`check_once`](Self::check_once)
+    /// has `missed`.
     #[cold]
     #[inline(never)]
-    pub fn check<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64) -> Answer {
+    pub fn check_on<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64, missed: Missed) -> Answer {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
-        let request = Request { engine, window, hash, fingerprint, cost };
+        let request = Request { engine, hot: &self.hot, window, hash, fingerprint, cost };
+        let lost = |ns| self.hot.lost(fingerprint, ns);
+        if missed == Missed::Lost {
+            lost(engine.coarse_ns());
+        }
         // Most keys that are not in the first line are in the second. Beyond, all lines are fetched at once.
         for line in 0..LINES_PER_WINDOW.min(2) {
             let slot = window.guess(line, fingerprint);
             let Some(before) = name_of(slot, fingerprint) else { continue };
-            let once = match line {
-                0 => None, // has been tried
-                _ => engine.charge_once(slot.word, fingerprint, cost, || is_still(slot, before)),
+            let is_ours = || is_still(slot, before);
+            let missed = match line {
+                0 => missed,
+                _ => match engine.charge_once(slot.word, engine.coarse_ns(), fingerprint, cost, is_ours) {
+                    Ok(charged) => return Answer::Decided(charged),
+                    Err(missed) => missed,
+                },
             };
-            match once.or_else(|| request.charge(slot)) {
-                Some(charged) => return Answer::Decided(charged),
+            let charged = match missed {
+                Missed::Doubtful => {
+                    engine.charge_precisely(slot.word, engine.precise_ns(), fingerprint, cost, is_ours, lost)
+                }
+                Missed::Lost | Missed::NotOurs => engine.charge(slot.word, fingerprint, cost, is_ours, lost),
+            };
+            match charged {
+                Some(charged) => {
+                    if missed == Missed::Doubtful && charged.decided.outcome == Outcome::Exhausted {
+                        lost(charged.ns);
+                    }
+                    return Answer::Decided(charged);
+                }
                 None => break,
             }
         }

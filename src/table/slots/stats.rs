@@ -5,7 +5,7 @@ use crate::sync::{Ordering, Padded, Tally};
 /// Shards of each counter; keys spread over them by hash.
 const SHARDS: usize = 8;
 /// Kinds of events.
-const COUNTERS: usize = 6;
+const COUNTERS: usize = 8;
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub(super) enum Counter {
     Untracked,
     /// A check gave up after losing every race.
     Exhausted,
+    /// A thread took a lease of a hot key.
+    Leases,
+    /// Leased tokens that nobody spent.
+    Lapsed,
 }
 
 /// Counts by event and shard.
@@ -63,6 +67,10 @@ pub struct Stats {
     pub untracked: u64,
     /// Checks that lost every race and were answered as if there were no room.
     pub exhausted: u64,
+    /// Leases of hot keys that threads took.
+    pub leases: u64,
+    /// Tokens of those that lapsed: charged, and spent by nobody.
+    pub lapsed: u64,
     /// How often the clock's refresher was found stopped, and done without; on a `Ticking` clock in the whole
     /// process.
     pub clock_stalls: u64,

@@ -1,0 +1,275 @@
+//! Hot keys: what a thread has paid for in advance, so that it need not meet all others at one word.
+//!
+//! # Protocol
+//!
+//! * **Paths.** *Notice*: a check whose exchange failed counts a loss on its key; some losses within a
+//!   millisecond heat the limiter for a while. *Lease*: a check of a hot limiter whose key
+//!   the thread has a shard for charges the key's word with more than its own cost, in the one exchange it
+//!   makes anyway, and keeps the rest in the shard. *Spend*: the thread's next checks of the key take from
+//!   the shard, and touch nothing that is shared. *Refuse again*: the shard keeps the word of a key that was found
+//!   dry; until that word lets a cost of 1 pass, nobody can have changed it.
+//! * **Charged first.** The word is exchanged before a token of the lease is spent, by the same decision as any
+//!   other charge; what is spent is never more than what was charged. A slot that changes hands meanwhile
+//!   takes nothing from a lease: that was paid for. An exchange that fell on a stranger's word makes no
+//!   lease.
+//! * **A lease lives while the clock stands still.** It is spent only at the very reading it was charged at. In the
+//!   limiter's time both happen at once: every bound holds as if there were no leases, and no window
+//!   sees a token of the window before it. A clock that never stands still makes leases of nothing.
+//! * **Nothing is given back.** What is left when the clock moves lapses. So a lease is at most 1/512 of what the
+//!   thread spent on the key at this reading or at its last, whichever was more: what lapses in all is less
+//!   than 0.4 % of what was spent (0.6 % of a window's limit, if the window before was used up too). It is at most
+//!   1/16 of what is available, so that the last tokens go singly to whoever asks.
+//! * **No ids.** A shard is the thread's own memory and is named by limiter and key; limiters are numbered and
+//!   no number comes back. So no thread finds another's shard, however many come and go, and no limiter
+//!   another's. A thread that ends lets its leases lapse.
+//! * **Orderings.** Nothing is shared but the heat, which is a hint.
+
+use std::cell::Cell;
+
+use super::Charged;
+use crate::sync::{AtomicU64, Ordering, Padded, Tally, each_thread_has};
+use crate::word::{Decided, Outcome, Rule};
+
+/// How long a limiter stays hot after it was last found so.
+const HOT_NS: u64 = 64_000_000;
+/// Keys that a thread keeps shards for.
+const SHARDS: usize = 4;
+/// So many losses of one thread on one key, within so long, make a limiter hot.
+const LOSSES_NS: u64 = 1_000_000;
+#[cfg(not(tidegate_loom))]
+const LOSSES: u64 = 8;
+#[cfg(tidegate_loom)]
+const LOSSES: u64 = 1;
+/// A lease is at most this part of what the thread has spent.
+#[cfg(not(tidegate_loom))]
+const SPENT_PER_LEASED: u64 = 512;
+#[cfg(tidegate_loom)]
+const SPENT_PER_LEASED: u64 = 1;
+/// A lease is at most this part of what is available.
+#[cfg(not(tidegate_loom))]
+const AVAILABLE_PER_LEASED: u64 = 16;
+#[cfg(tidegate_loom)]
+const AVAILABLE_PER_LEASED: u64 = 1;
+
+/// One thread's share of one key.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Shard {
+    /// The number of the limiter; 0: nobody's.
+    limiter: Cell<u64>,
+    key: Cell<u64>,
+    /// The limiter's time that the lease, and what is counted, is of.
+    ns: Cell<u64>,
+    /// The key's word as the last lease left it: with all of that charged.
+    word: Cell<u64>,
+    /// Charged, and not spent.
+    left: Cell<u64>,
+    spent: Cell<u64>,
+    /// What was spent at the time before.
+    spent_before: Cell<u64>,
+    leases: Cell<u64>,
+    /// Losses since `lost_ns`, within [`LOSSES_NS`].
+    losses: Cell<u64>,
+    lost_ns: Cell<u64>,
+    /// The key is dry before this moment of its own; 0: not that is known.
+    dry_until: Cell<u64>,
+    /// The word that says so, as this thread has left or seen it.
+    dry: Cell<u64>,
+}
+
+/// Leases whose time is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// How many.
+    pub leases: u64,
+    /// Tokens of them that nobody spent.
+    pub lapsed: u64,
+}
+
+/// A charge of more than the check's own cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease {
+    /// The charge as a whole.
+    pub charged: Charged,
+    /// How many tokens of it are for later.
+    pub tokens: u64,
+}
+
+impl Shard {
+    const fn new() -> Self {
+        Self {
+            limiter: Cell::new(0),
+            key: Cell::new(0),
+            ns: Cell::new(0),
+            word: Cell::new(0),
+            left: Cell::new(0),
+            spent: Cell::new(0),
+            spent_before: Cell::new(0),
+            leases: Cell::new(0),
+            losses: Cell::new(0),
+            lost_ns: Cell::new(0),
+            dry_until: Cell::new(0),
+            dry: Cell::new(0),
+        }
+    }
+
+    /// Makes it the shard of another key.
+    fn give_to(&self, limiter: u64, key: u64, ns: u64) {
+        for count in [&self.left, &self.spent, &self.spent_before, &self.leases, &self.losses] {
+            count.set(0);
+        }
+        self.dry_until.set(0);
+        self.limiter.set(limiter);
+        self.key.set(key);
+        self.ns.set(ns);
+    }
+
+    /// Moves on to `ns`, where what is left lapses. Returns what came of the leases before, if there were any.
+    pub fn roll(&self, ns: u64) -> Option<Ended> {
+        if self.ns.get() == ns {
+            return None;
+        }
+        self.ns.set(ns);
+        self.spent_before.set(self.spent.replace(0));
+        let ended = Ended { leases: self.leases.replace(0), lapsed: self.left.replace(0) };
+        (ended.leases > 0).then_some(ended)
+    }
+
+    /// The most tokens that may be leased now.
+    pub fn lease_max(&self) -> u64 {
+        let spent = self.spent.get().max(self.spent_before.get());
+        (spent / SPENT_PER_LEASED).saturating_sub(self.left.get())
+    }
+
+    /// Takes `cost` from the lease, if that is of `ns` and enough.
+    #[inline(always)]
+    fn spend(&self, ns: u64, cost: u64) -> Option<Charged> {
+        // A cost of 0 wraps to the largest: it looks at the word itself.
+        let is_enough = cost.wrapping_sub(1) < self.left.get();
+        ((self.ns.get() == ns) & is_enough).then(|| {
+            self.left.set(self.left.get() - cost);
+            self.spent.set(self.spent.get() + cost);
+            Charged { decided: Decided { outcome: Outcome::Pass, next: self.word.get() }, ns }
+        })
+    }
+
+    /// Whether the key is known to be dry at a moment.
+    #[inline]
+    pub fn is_dry(&self, moment: u64) -> bool {
+        moment < self.dry_until.get()
+    }
+
+    /// The word by which it is.
+    pub fn dry(&self) -> u64 {
+        self.dry.get()
+    }
+}
+
+each_thread_has!(MINE: [Shard; SHARDS] = [const { Shard::new() }; SHARDS]);
+
+/// Whether a limiter is hot, and its number.
+#[derive(Debug)]
+pub struct Hot {
+    limiter: u64,
+    /// Hot before this time, in the limiter's nanoseconds.
+    until_ns: Padded<AtomicU64>,
+    is_used: bool,
+}
+
+impl Hot {
+    /// A cold limiter's; for good, if it is not `is_used`.
+    pub fn new(is_used: bool) -> Self {
+        static LIMITERS: Tally = Tally::new(1);
+        Self {
+            // ORDERING: Relaxed: numbers only have to differ.
+            limiter: LIMITERS.fetch_add(1, Ordering::Relaxed),
+            until_ns: Padded::default(),
+            is_used,
+        }
+    }
+
+    /// Whether the limiter is hot.
+    #[inline(always)]
+    pub fn is_hot(&self, ns: u64) -> bool {
+        // ORDERING: Relaxed, here and in `heat`: a hint.
+        ns < self.until_ns.0.load(Ordering::Relaxed)
+    }
+
+    fn heat(&self, ns: u64) {
+        // Most of the time half of it is left, and nothing is written.
+        if self.is_used && !self.is_hot(ns.saturating_add(HOT_NS / 2)) {
+            self.until_ns.0.store(ns.saturating_add(HOT_NS), Ordering::Relaxed);
+        }
+    }
+
+    /// The calling thread's shard where this key's would be.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "below SHARDS")]
+    fn at<T>(key: u64, use_it: impl FnOnce(&Shard) -> T) -> T {
+        MINE.with(|shards| use_it(&shards[(key % SHARDS as u64) as usize]))
+    }
+
+    #[inline(always)]
+    fn owns(&self, shard: &Shard, key: u64) -> bool {
+        (shard.limiter.get() == self.limiter) & (shard.key.get() == key)
+    }
+
+    /// The calling thread's shard of this key, if it has one.
+    #[inline(always)]
+    pub fn shard<T>(&self, key: u64, use_it: impl FnOnce(&Shard) -> Option<T>) -> Option<T> {
+        Self::at(key, |shard| if self.owns(shard, key) { use_it(shard) } else { None })
+    }
+
+    /// A check of the key has lost an exchange at `ns`.
+    pub fn lost(&self, key: u64, ns: u64) {
+        if !self.is_used {
+            return;
+        }
+        Self::at(key, |shard| {
+            if !self.owns(shard, key) {
+                if shard.left.get() > 0 && ns.wrapping_sub(shard.ns.get()) < LOSSES_NS {
+                    return; // another key's lease, that may be live
+                }
+                shard.give_to(self.limiter, key, ns);
+            }
+            if ns.wrapping_sub(shard.lost_ns.get()) >= LOSSES_NS {
+                shard.lost_ns.set(ns);
+                shard.losses.set(0);
+            }
+            shard.losses.set(shard.losses.get() + 1);
+            if shard.losses.get() >= LOSSES {
+                self.heat(ns);
+            }
+        });
+    }
+
+    /// Takes `cost` from the thread's lease of the key, if it has enough of one.
+    #[inline(always)]
+    pub fn spend(&self, key: u64, ns: u64, cost: u64) -> Option<Charged> {
+        self.shard(key, |shard| shard.spend(ns, cost))
+    }
+
+    /// Notes in the key's shard what a check of `cost` came to, and keeps its lease.
+    pub fn note(&self, rule: &Rule, shard: &Shard, cost: u64, lease: Lease) {
+        let Lease { charged: Charged { decided, ns }, tokens } = lease;
+        let moment = rule.moment(ns, shard.key.get());
+        shard.dry.set(decided.next);
+        shard.dry_until.set(rule.dry_until(decided.next, moment).unwrap_or(0));
+        match decided.outcome {
+            Outcome::Pass => shard.spent.set(shard.spent.get() + cost),
+            Outcome::Exhausted => self.heat(ns),
+            Outcome::TooLarge => {}
+        }
+        if tokens > 0 && shard.ns.get() == ns {
+            shard.left.set(shard.left.get() + tokens);
+            shard.word.set(decided.next);
+            shard.leases.set(shard.leases.get() + 1);
+            self.heat(ns);
+        }
+    }
+}
+
+/// How many of what is `available` may be leased, if it may be at most `tokens_max`.
+pub(super) fn lease_of(available: u64, tokens_max: u64) -> u64 {
+    tokens_max.min(available / AVAILABLE_PER_LEASED)
+}
