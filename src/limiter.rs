@@ -146,13 +146,53 @@ impl<C: Clock> Limiter<C> {
     /// never can.
     #[inline(always)]
     pub fn check_n<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Pass, Denied> {
-        let hash = self.core.hashing.of(key);
+        self.check_hashed(self.core.hashing.of(key), cost)
+    }
+
+    #[inline(always)]
+    fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);
         match self.table.check_once(&self.core.engine, hash, cost) {
             Ok(charged) => self.core.respond(Answer::Decided(charged), fingerprint, cost),
             Err(missed) => {
                 let answer = self.table.check_on(&self.core.engine, hash, cost, missed);
                 self.core.respond(answer, fingerprint, cost)
+            }
+        }
+    }
+
+    /// Decides one request of each key and gives `out` the answers in the keys' order: the same ones as of
+    /// [`check`](Self::check), key after key. Where many keys are at hand and the table is larger than the cache it
+    /// costs less, for their slots are fetched 16 at a time.
+    ///
+    /// ```
+    /// # use tidegate::{Limit, Limiter, Rate};
+    /// # let limiter = Limiter::builder(Limit::bucket(Rate::per_second(1), 2)).build()?;
+    /// let mut answers = Vec::new();
+    /// limiter.check_many(&["ada", "bob", "ada", "ada"], |answer| answers.push(answer.is_ok()));
+    /// assert_eq!(answers, [true, true, true, false]);
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
+    pub fn check_many<'k, K: Hash + ?Sized + 'k>(
+        &self,
+        keys: impl IntoIterator<Item = &'k K>,
+        mut out: impl FnMut(Result<Pass, Denied>),
+    ) {
+        const BATCH: usize = 16;
+        let mut keys = keys.into_iter();
+        loop {
+            let (mut hashes, mut count) = ([0; BATCH], 0);
+            for key in keys.by_ref().take(BATCH) {
+                hashes[count] = self.core.hashing.of(key);
+                count += 1;
+            }
+            let hashes = &hashes[..count];
+            self.table.lines().fetch(hashes);
+            for &hash in hashes {
+                out(self.check_hashed(hash, 1));
+            }
+            if count < BATCH {
+                return;
             }
         }
     }

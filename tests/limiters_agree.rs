@@ -1,4 +1,5 @@
-//! The slot table and the exact table decide alike while there is room: every field of every answer.
+//! The slot table and the exact table decide alike while there is room, and a batch as its keys one by one: every
+//! field of every answer.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -57,5 +58,24 @@ proptest! {
         }
         prop_assert_eq!(slots.stats().forced_evictions, 0);
         prop_assert_eq!(slots.stats().full, 0);
+    }
+
+    /// Batches of every length, on a table so small that keys are turned away and evicted.
+    #[test]
+    fn a_batch_is_answered_as_its_keys_one_by_one(
+        limit in limits(),
+        batches in prop::collection::vec((0..1_000_000_000_u64, prop::collection::vec(0..60_u16, 0..50)), 1..20),
+    ) {
+        let clock = Manual::new();
+        let build = || Limiter::builder(limit).max_keys(2).seed(SEED).clock(clock.clone()).build().unwrap();
+        let (one_by_one, batched) = (build(), build());
+        for (advance_ns, keys) in batches {
+            clock.advance(Duration::from_nanos(advance_ns));
+            let wanted: Vec<String> = keys.iter().map(|key| format!("{:?}", one_by_one.check(key))).collect();
+            let mut answers = Vec::new();
+            batched.check_many(&keys, |answer| answers.push(format!("{answer:?}")));
+            prop_assert_eq!(answers, wanted);
+            prop_assert_eq!(batched.stats(), one_by_one.stats());
+        }
     }
 }

@@ -157,6 +157,14 @@ impl Lines {
         Window { words }
     }
 
+    /// Has the first lines of these hashes' windows brought into the cache, all at the same time.
+    #[inline]
+    pub fn fetch(&self, hashes: &[u64]) {
+        // ORDERING: Relaxed: nothing is made of what is read.
+        let read = |&hash: &u64| self.window(hash).slot(0).fingerprint.load(Ordering::Relaxed);
+        black_box(hashes.iter().map(read).fold(0, |all, word| all ^ word));
+    }
+
     /// The slot with this number, anywhere in the table.
     pub fn slot(&self, number: usize) -> Slot<'_> {
         let at = self.skipped + 2 * number;
