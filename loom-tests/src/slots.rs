@@ -69,6 +69,21 @@ impl Scene {
         Self { table, engines, limit, owed: Vec::new() }
     }
 
+    /// The same, with leases.
+    #[must_use]
+    pub fn leasing(self) -> Self {
+        let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(true)).expect("memory for two slots");
+        Self { table, ..self }
+    }
+
+    /// `count` checks of a thread to which the key is hot, and how many passed.
+    pub fn ask_hot(&self, key: u64, ms: u64, count: u64) -> Asked {
+        let engine = self.engine(ms);
+        self.table.hot().warm(key, engine.coarse_ns(), 1);
+        let admitted = (0..count).filter(|_| passed(&self.table.check(engine, key, 1))).count() as u64;
+        Asked { key, ms, admitted }
+    }
+
     /// Uses `tokens` of a key at a time, before the model's threads start. The first key takes the first slot.
     #[must_use]
     pub fn used(self, key: u64, ms: u64, tokens: u64) -> Self {

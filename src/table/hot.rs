@@ -243,6 +243,16 @@ impl Hot {
         });
     }
 
+    /// Heats the limiter, and gives the calling thread a shard of the key with so much `spent`, as losses would: for
+    /// models and tests, which cannot wait for those.
+    pub fn warm(&self, key: u64, ns: u64, spent: u64) {
+        Self::at(key, |shard| {
+            shard.give_to(self.limiter, key, ns);
+            shard.spent.set(spent);
+        });
+        self.heat(ns);
+    }
+
     /// Takes `cost` from the thread's lease of the key, if it has enough of one.
     #[inline(always)]
     pub fn spend(&self, key: u64, ns: u64, cost: u64) -> Option<Charged> {

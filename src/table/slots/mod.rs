@@ -187,6 +187,11 @@ impl SlotTable {
         &self.lines
     }
 
+    /// Its heat.
+    pub fn hot(&self) -> &Hot {
+        &self.hot
+    }
+
     /// The part of a hash that names its key, and that its phase is taken from.
     #[inline]
     pub fn fingerprint(hash: u64) -> u64 {
