@@ -7,31 +7,14 @@
 
 mod common;
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{manual, secs};
+use common::{at_once, manual, secs};
 use tidegate::{Alignment, Clock, ExactLimiter, Limit, Manual, Precise, Rate, Ticking, Window};
 
 const THREADS: usize = 4;
 const ATTEMPTS: usize = 4;
-
-/// Runs `work` on all threads at once, numbered from 0, and returns what they return.
-fn at_once<T: Send>(work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let start = Barrier::new(THREADS);
-    let run = |number| {
-        start.wait();
-        work(number)
-    };
-    let run = &run;
-    thread::scope(|scope| {
-        let spawn = |number| scope.spawn(move || run(number));
-        let threads: Vec<_> = (0..THREADS).map(spawn).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
 
 /// What a load by all threads for `span` came to, in the limiter's own time.
 struct Load {
@@ -47,7 +30,7 @@ struct Load {
 fn load<C: Clock>(limiter: &ExactLimiter<u64, C>, span: Duration) -> Load {
     let clock = limiter.clock();
     let before = clock.precise();
-    let threads = at_once(|_| {
+    let threads = at_once(THREADS, |_| {
         let end = Instant::now() + span;
         let mut admitted = u64::from(limiter.allow(&7));
         let opened = clock.precise();
@@ -162,7 +145,7 @@ fn a_race_to_insert_a_key_admits_exactly_its_limit() {
     const KEYS: u64 = 20_000;
     for limit in [Limit::bucket(Rate::per_second(1), 3), Limit::window(Window::new(3, secs(60)))] {
         let (limiter, _clock) = manual::<u64>(limit);
-        let admitted = at_once(|_| {
+        let admitted = at_once(THREADS, |_| {
             let check = |key| (0..2).filter(|_| limiter.allow(&key)).count();
             (0..KEYS).map(check).collect::<Vec<_>>()
         });
@@ -190,7 +173,7 @@ fn an_eviction_that_races_with_checks_admits_no_key_over_its_bound() {
         .unwrap();
     let admitted: [AtomicU64; KEYS] = std::array::from_fn(|_| AtomicU64::new(0));
     let over = AtomicBool::new(false);
-    at_once(|number| {
+    at_once(THREADS, |number| {
         for turn in 0..STEPS * 400 {
             // One thread moves time, a token's worth at a time.
             if number == 0 && turn % 400 == 399 {
@@ -225,7 +208,7 @@ fn a_full_table_on_frozen_time_serves_the_keys_it_holds() {
             .clock(clock)
             .build()
             .unwrap();
-        let admitted = at_once(|number| {
+        let admitted = at_once(THREADS, |number| {
             let mut counts = [0; 16];
             for turn in 0..160 {
                 let key = (turn + 4 * number) % 16;

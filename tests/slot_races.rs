@@ -4,29 +4,14 @@
 //! tried again.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test fails by panicking")]
 
-use std::sync::Barrier;
-use std::thread;
+mod common;
+
 use std::time::{Duration, Instant};
 
+use common::at_once;
 use tidegate::{Clock, Limit, Limiter, Manual, Precise, Rate, Ticking};
 
 const ATTEMPTS: usize = 4;
-
-/// Runs `work` on `threads` threads at once, and returns what they return.
-fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let start = Barrier::new(threads);
-    thread::scope(|scope| {
-        let (work, start) = (&work, &start);
-        let spawn = |number| {
-            scope.spawn(move || {
-                start.wait();
-                work(number)
-            })
-        };
-        let handles: Vec<_> = (0..threads).map(spawn).collect();
-        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
-    })
-}
 
 /// Hammers one key; prints admitted, due and bound, and tells whether 99 % of what was due came.
 fn holds<C: Clock>(clock: C, rate: u64, burst: u64, threads: usize) -> bool {

@@ -3,12 +3,14 @@
 mod exact;
 mod hash;
 mod hot;
+mod papaya_map;
 mod places;
 mod slots;
 
-pub use exact::{Entry, ExactTable, Map, PapayaMap, SEALED, Stored};
+pub use exact::{Entry, ExactTable, Map, SEALED, Stored};
 pub use hash::Hashing;
 pub use hot::{Hot, Lease};
+pub use papaya_map::PapayaMap;
 pub(crate) use places::PLACES_MAX;
 pub use places::Places;
 pub use slots::{Lines, OnFull, SlotTable, Stats};

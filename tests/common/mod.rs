@@ -10,6 +10,8 @@
 pub mod twin;
 
 use std::fmt::Debug;
+use std::sync::Barrier;
+use std::thread;
 use std::time::Duration;
 
 use tidegate::{Denied, ExactLimiter, Limit, Manual, Pass, Reason, WindowState};
@@ -38,6 +40,41 @@ where
         .build()
         .unwrap_or_else(|error| panic!("{limit:?} must build: {error}"));
     (limiter, clock)
+}
+
+/// Runs `work` on `threads` threads at once, numbered from 0, and returns what they return.
+pub fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = Barrier::new(threads);
+    thread::scope(|scope| {
+        let (work, start) = (&work, &start);
+        let spawn = |number| {
+            scope.spawn(move || {
+                start.wait();
+                work(number)
+            })
+        };
+        let handles: Vec<_> = (0..threads).map(spawn).collect();
+        handles.into_iter().map(|handle| handle.join().expect("a thread of the test")).collect()
+    })
+}
+
+/// Numbers that look random and are the same for the same seed (SplitMix64).
+#[derive(Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// Dice that roll the numbers of `seed`.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number from 0 to `sides` - 1.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
 }
 
 /// Whole seconds.
