@@ -208,6 +208,14 @@ impl<C: Clock> Limiter<C> {
         }
     }
 
+    /// Has the calling thread lease this key's tokens as if other threads had got in its way: for tests, which
+    /// cannot wait for those.
+    #[doc(hidden)]
+    pub fn warm<K: Hash + ?Sized>(&self, key: &K) {
+        let fingerprint = SlotTable::fingerprint(self.core.hashing.of(key));
+        self.table.hot().warm(fingerprint, self.core.engine.coarse_ns(), 1 << 20);
+    }
+
     /// What it has counted since it was built; an estimate while other threads check.
     pub fn stats(&self) -> Stats {
         self.table.stats(&self.core.engine)

@@ -82,6 +82,10 @@ enum Move {
         key: u8,
         cost: Cost,
     },
+    /// From here on the key's tokens are leased.
+    Warm {
+        key: u8,
+    },
     Advance(Span),
     StepBack(Span),
     /// Sets the clock to this long after the start.
@@ -346,6 +350,8 @@ struct Game {
     /// All keys together.
     all: Log,
     rewound: bool,
+    /// Tokens are leased: what is told to be left may be less than there is, and what lapses is refused.
+    leases: bool,
     /// The furthest that time ever got.
     latest_ns: u128,
     full: u64,
@@ -364,6 +370,7 @@ impl Game {
             keys: BTreeMap::new(),
             all: Log::default(),
             rewound: false,
+            leases: false,
             latest_ns: 0,
             full: 0,
             checks: 0,
@@ -401,12 +408,20 @@ impl Game {
                     _ = self.check(u64::from(first) + key, cost.get(cost_max));
                 }
             }
+            Move::Warm { key } => self.warm(key.into()),
             Move::Insist { key, cost } => self.insist(key.into(), cost.get(cost_max)),
             Move::Advance(span) => self.advance(span.get(period_ns)),
             Move::StepBack(span) => self.set(self.clock.elapsed().saturating_sub(span.get(period_ns))),
             Move::SetClock(span) => self.set(span.get(period_ns)),
             // Its moves are played by who reads it; one inside another is not.
             Move::Again { .. } => {}
+        }
+    }
+
+    fn warm(&mut self, key: u64) {
+        if let Subject::Slots(limiter, _) = &self.subject {
+            limiter.warm(&(key % self.subject.keys()));
+            self.leases = true;
         }
     }
 
@@ -437,7 +452,7 @@ impl Game {
     fn insist(&mut self, key: u64, cost: u64) {
         let Err(denied) = self.check(key, cost) else { return };
         let Some(wait) = denied.retry_after() else { return };
-        let is_told = denied.reason() == Reason::Exhausted && !self.rewound;
+        let is_told = denied.reason() == Reason::Exhausted && !self.rewound && !self.leases;
         if !is_told || self.now_ns() + wait.as_nanos() > TIME_MAX_NS {
             return;
         }
@@ -533,7 +548,10 @@ impl Game {
         if comparable && !passed && !inherits {
             assert!(key.is_live(now_ns, slack_ns), "a key that owes nothing was refused {cost}: {states:?}");
         }
-        let is_held_to = key.is_steady && key.promised.len() == states.len();
+        let is_held_to = key.is_steady && key.promised.len() == states.len() && !self.leases;
+        if self.leases {
+            key.promised.clear();
+        }
         for (state, promise) in states.iter().zip(&key.promised) {
             let Some(promise) = promise else { continue };
             let left = promise.remaining.saturating_sub(if counts { cost } else { 0 });

@@ -62,17 +62,17 @@ fn a_lease_ends_with_its_time() {
     }
 }
 
-/// The key is idle by another thread's clock, and its slot is taken while the lease is being spent: what was leased
-/// was paid for, and nothing is charged to the next owner.
+/// The key owes half and is evicted by force while its thread leases, and the slot's next owner reaches the same
+/// number: who pays for the lease is the key, or nobody has one.
 #[test]
-fn a_lease_outlives_its_slot() {
-    explore_long_roads("a lease outlives its slot", EXECUTIONS_LEAST, |roles: [usize; 2]| {
-        let scene = Scene::new(one_a_second(4), OnFull::EvictLeast, &[0, 9_000]).leasing();
-        let scene = scene.used(KEY, 0, 1).used(3, 9_000, 3).share();
+fn a_lease_is_charged_to_no_stranger() {
+    explore_long_roads("a lease is charged to no stranger", EXECUTIONS_LEAST, |roles: [usize; 2]| {
+        let scene = Scene::new(one_a_second(4), OnFull::EvictLeast, &[10_000]).leasing();
+        let scene = scene.seized(1).used(KEY, 10_000, 2).share();
         let it = scene.clone();
         let asked = in_threads(roles, move |role| match role {
-            0 => it.ask_hot(KEY, 0, 2),
-            _ => it.ask(NEW, 9_000, 1),
+            0 => it.ask_hot(KEY, 10_000, 2),
+            _ => it.ask(NEW, 10_000, 2),
         });
         scene.contract(&asked);
     });
