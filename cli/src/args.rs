@@ -186,7 +186,7 @@ pub struct BenchArgs {
     #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub seconds: u64,
 
-    /// The most threads, of 1, 2, 4 and so on; as many as there are cores if left out
+    /// The most threads, of 1, 2, 4 and so on; as many as there are cores if left out, and 8 for each at most
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
 

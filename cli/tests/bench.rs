@@ -129,6 +129,15 @@ fn one_file_for_two_results_is_refused() {
 }
 
 #[test]
+fn threads_that_could_not_start_together_are_refused() {
+    let most = 8 * std::thread::available_parallelism().unwrap().get();
+    let output = bench(&["--threads", &(most + 1).to_string()]);
+    assert_eq!(output.status.code(), Some(2));
+    let expected = format!("for '--threads <N>': {} is not in 1..={}", most + 1, most.min(1024));
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+}
+
+#[test]
 fn more_threads_than_cores_are_noted() {
     let cores = std::thread::available_parallelism().unwrap().get();
     let threads = (cores + 1).to_string();

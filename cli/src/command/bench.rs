@@ -17,9 +17,19 @@ use crate::report;
 /// What a machine that has nothing else to do stays below.
 const SPREAD_MAX: f64 = 0.5;
 
+/// Where more threads than this share a core, they wait for each other at the start for longer than they check.
+const THREADS_A_CORE_MAX: usize = 8;
+
 pub(super) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     if args.json.is_some() && args.json == args.svg {
         return Err(Failure::Usage("bench", "--json and --svg name the same file".to_owned()));
+    }
+    let cores = bench::cores();
+    let threads = args.threads.map_or(cores, usize::from);
+    let most = cores.saturating_mul(THREADS_A_CORE_MAX);
+    if threads > most {
+        let why = format!("invalid value '{threads}' for '--threads <N>': {threads} is not in 1..={most}");
+        return Err(Failure::Usage("bench", format!("{why} ({THREADS_A_CORE_MAX} for each core)")));
     }
     // Opened before anything is measured: nobody likes to wait for a result that cannot be kept.
     let json = args.json.as_deref().map(Kept::create).transpose()?;
@@ -27,8 +37,6 @@ pub(super) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
     if cfg!(debug_assertions) {
         note("this build is not optimised, so the figures tell nothing\n  (build with --release)");
     }
-    let cores = bench::cores();
-    let threads = args.threads.map_or(cores, usize::from);
     if threads > cores {
         note(&format!("--threads is more than this machine has cores ({cores}), so threads take turns"));
     }
