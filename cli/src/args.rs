@@ -23,6 +23,9 @@ pub enum Command {
     /// Show what a limit would have done to the requests in an access log
     #[command(long_about = REPLAY_LONG, after_help = REPLAY_AFTER, after_long_help = REPLAY_AFTER_LONG)]
     Replay(ReplayArgs),
+    /// Measure how many checks a second this machine can do
+    #[command(long_about = BENCH_LONG, after_help = BENCH_AFTER, after_long_help = BENCH_AFTER_LONG)]
+    Bench(BenchArgs),
     /// Write the access log that the bundled sample was made with
     #[command(hide = true)]
     SampleLog(SampleLogArgs),
@@ -120,6 +123,89 @@ not
 or is empty, or no line of it is a request
   2  the command line is wrong, or the limit \
 cannot be built";
+
+const BENCH_LONG: &str = "\
+Measure how many checks a second this machine can do.
+
+Threads that start together check one hot key, many keys (one by one and in batches) and a key that is dry, on \
+limiters as a server has them: the clock runs, limits count, the table is in memory, and every answer is asserted. \
+Workloads and numbers of threads take turns in many short rounds; the figures are medians over the rounds. \
+What else runs on the machine shows in them.";
+
+const BENCH_AFTER: &str = "\
+Examples:
+  tidegate bench
+  tidegate bench --seconds 60 --svg scaling.svg
+
+--help tells what the JSON holds.";
+
+const BENCH_AFTER_LONG: &str = "\
+Examples:
+  tidegate bench
+    all cores, ten seconds
+  tidegate bench --keys 10000000 --threads 4
+    more keys, fewer threads
+  tidegate bench --json bench.json --svg bench.svg
+    the figures, and a drawing of them
+
+Report:
+  A check takes so many ns on each thread; two \
+threads at 50 ns do 40 million a second. How many \
+times that of one thread this is, is the median \
+of the rounds' own ratios: 2 for two threads is \
+perfect scaling. A hot key may do better: threads \
+that meet at a key lease tokens of it, and spend \
+them without meeting again.
+
+JSON:
+  One object.
+  tidegate, os, arch, cores
+    what was measured, and where
+  keys, batch, rounds, slice_ms, elapsed_s
+    how
+  workloads
+    a list of name, title, what, answer (passed or \
+refused, as every check was), checks (how many \
+were timed) and scaling
+  scaling
+    a list of threads, checks_per_s (the median), \
+checks_per_s_lower and checks_per_s_upper (the \
+quartiles), ns_per_check (threads / checks_per_s) \
+and times_one_thread
+
+Exit status:
+  0  measured
+  1  a file could not be written, there is too \
+little memory, or a check was answered wrongly
+  2  the command line is wrong";
+
+/// What `bench` is asked to do.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// How long all of it may take, in seconds
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub seconds: u64,
+
+    /// The most threads, of 1, 2, 4 and so on; as many as there are cores if left out, and 8 for each at most
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+
+    /// Distinct keys where there are many; each takes 24 bytes
+    #[arg(short, long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub keys: u32,
+
+    /// Write the figures to this file too
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Draw checks a second over threads in this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+
+    /// When to colour the report; auto heeds NO_COLOR and where the report goes
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
+}
 
 /// What `replay` is asked to do.
 #[derive(Args, Debug)]
@@ -242,10 +328,11 @@ mod tests {
 
     #[test]
     fn what_is_to_be_typed_fits_narrow_terminals() {
-        let lines = REPLAY_AFTER.lines().chain(REPLAY_AFTER_LONG.lines());
-        let typed = lines.filter(|line| line.contains("tidegate replay") || line.contains(" | "));
+        let texts = [REPLAY_AFTER, REPLAY_AFTER_LONG, BENCH_AFTER, BENCH_AFTER_LONG];
+        let lines = texts.into_iter().flat_map(str::lines);
+        let typed = lines.filter(|line| line.contains("  tidegate ") || line.contains(" | "));
         let widths: Vec<usize> = typed.map(str::len).collect();
-        assert!(widths.len() > 5 && widths.iter().all(|width| *width <= 50), "{widths:?}");
+        assert!(widths.len() > 10 && widths.iter().all(|width| *width <= 50), "{widths:?}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What each subcommand does, step by step, and with what exit status it ends.
 
+mod bench;
+
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -20,12 +22,13 @@ use crate::{report, sample};
 pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Replay(args) => replay(&args),
+        Command::Bench(args) => bench::bench(&args),
         Command::SampleLog(args) => sample_log(&args),
     };
     match result {
         Ok(code) => code,
-        Err(Failure::Usage(why)) => usage_error(why),
-        Err(Failure::Input(why)) => complain(why),
+        Err(Failure::Usage(command, why)) => usage_error(command, why),
+        Err(Failure::Stopped(why)) => complain(why),
         // Who reads us has seen enough, `head` for one: nothing is wrong.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => complain(format_args!("cannot write the result: {error}")),
@@ -34,25 +37,26 @@ pub fn run() -> ExitCode {
 
 /// Why there is no result, or nobody to give it to.
 enum Failure {
-    Usage(String),
-    Input(String),
+    /// The command line of this subcommand is wrong.
+    Usage(&'static str, String),
+    Stopped(String),
     Output(io::Error),
 }
 
 impl From<io::Error> for Failure {
-    /// Only writing is left to `?`; what goes wrong with the input is put in words on the spot.
+    /// Only writing the result is left to `?`; what else goes wrong is put in words on the spot.
     fn from(error: io::Error) -> Self {
         Failure::Output(error)
     }
 }
 
-/// Complains as the reader of the command line does, with the usage of `replay`.
-fn usage_error(why: String) -> ExitCode {
+/// Complains as the reader of the command line does, with the usage of the subcommand.
+fn usage_error(command: &str, why: String) -> ExitCode {
     let mut cli = Cli::command();
     cli.build();
-    let replay =
-        cli.find_subcommand_mut("replay").map(|replay| replay.error(ErrorKind::ValueValidation, &why));
-    replay.unwrap_or_else(|| clap::Error::raw(ErrorKind::ValueValidation, why)).exit()
+    let error =
+        cli.find_subcommand_mut(command).map(|command| command.error(ErrorKind::ValueValidation, &why));
+    error.unwrap_or_else(|| clap::Error::raw(ErrorKind::ValueValidation, why)).exit()
 }
 
 /// Says on standard error what went wrong; the status is 1.
@@ -93,8 +97,9 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         max_keys: args.max_keys,
         exact: args.exact,
     };
-    let unbuildable =
-        |error| Failure::Usage(format!("invalid value '{}' for '--limit <LIMIT>': {error}", args.limit));
+    let unbuildable = |error| {
+        Failure::Usage("replay", format!("invalid value '{}' for '--limit <LIMIT>': {error}", args.limit))
+    };
     engine.validate().map_err(unbuildable)?;
 
     let source = Source::from_argument(args.log.clone());
@@ -128,7 +133,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 
 /// Reads the whole log, as far as it can be read.
 fn load(source: &Source) -> Result<(Progress, Log), Failure> {
-    let unreadable = |error: io::Error| Failure::Input(format!("cannot read {source}: {error}"));
+    let unreadable = |error: io::Error| Failure::Stopped(format!("cannot read {source}: {error}"));
     if *source == Source::Stdin && io::stdin().is_terminal() {
         // Reading from the keyboard looks like hanging to whoever expected the sample.
         note("reading a log from the terminal, until Ctrl-D");

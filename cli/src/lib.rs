@@ -4,14 +4,15 @@
 //! panic, and hold no more than their input.
 //!
 //! ```text
-//! command            what `tidegate replay` does, step by step
-//! report/            text · bars · chart · json
-//! replay/            engine · summary · timeline
+//! command            what each subcommand does, step by step
+//! report/            text · bars · chart · scaling · svg · json
+//! replay/            engine · summary · timeline          bench/     workload · rounds · figures
 //! log/               source · read · line          sample/   scenes
 //! args · progress · key · limit_spec
 //! ```
 
 pub mod args;
+pub mod bench;
 mod command;
 pub mod key;
 pub mod limit_spec;

@@ -1,4 +1,4 @@
-//! A progress bar on standard error, for input that takes a while.
+//! A progress bar on standard error, for what takes a while.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -24,6 +24,20 @@ impl Progress {
             None => style("reading   {spinner} {bytes}  {msg}"),
         });
         Progress { bar, began: Instant::now(), shown: false }
+    }
+
+    /// For measuring that takes so long.
+    pub(crate) fn measuring(budget: Duration) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(millis(budget)), ProgressDrawTarget::hidden());
+        bar.set_style(style("measuring {bar:30.cyan} {percent:>3} %  {msg}"));
+        Progress { bar, began: Instant::now(), shown: false }
+    }
+
+    /// So much of the time has gone by, and this comes next.
+    pub(crate) fn measured(&mut self, elapsed: Duration, next: &str) {
+        self.bar.set_position(millis(elapsed));
+        self.bar.set_message(next.to_owned());
+        self.show_if_long();
     }
 
     /// `raw`, with the bar following what is read of it.
@@ -61,6 +75,10 @@ impl Progress {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn style(template: &str) -> ProgressStyle {

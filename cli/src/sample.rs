@@ -91,18 +91,18 @@ impl Line {
 }
 
 /// Whole numbers out of a seed.
-struct Dice(Pcg32);
+pub(crate) struct Dice(Pcg32);
 
 impl Dice {
     /// Any odd-looking constant would do for the stream: it only has to stay the same.
     const STREAM: u64 = 0x7469_6465_6761_7465;
 
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Dice(Pcg32::new(seed, Self::STREAM))
     }
 
     /// A number from 0 to `end` - 1. The least likely differs from the likeliest by `end` in 2^32.
-    fn below(&mut self, end: u32) -> u64 {
+    pub(crate) fn below(&mut self, end: u32) -> u64 {
         (u64::from(self.0.next_u32()) * u64::from(end)) >> 32
     }
 

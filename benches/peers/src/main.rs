@@ -8,7 +8,6 @@ mod memory;
 mod options;
 mod report;
 mod runner;
-mod stats;
 mod stream;
 mod workload;
 

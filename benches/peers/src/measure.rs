@@ -3,10 +3,11 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+use tidegate_cli::bench::stats::Quartiles;
+
 use crate::contestants::REFERENCE;
 use crate::memory;
 use crate::runner::Runner;
-use crate::stats::Quartiles;
 use crate::stream::{Part, STREAM_LEN, Stream};
 use crate::workload::{Answers, Group, Order, Workload};
 

@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::hint::black_box;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
+
+use tidegate_cli::bench::rounds::start_together;
 
 use crate::contestants::Contestant;
 use crate::stream::{Key, Part};
@@ -115,21 +117,5 @@ impl<K: Key + ?Sized, C: Contestant<K>> Runner for Timed<K, C> {
 
     fn comes_back(&self, limit: &TokenLimit, elapsed: Duration) -> f64 {
         C::comes_back(limit, elapsed)
-    }
-}
-
-/// Returns on every thread at once, when the last has come. It spins, since a thread that has to be woken
-/// starts tens of microseconds late, and the first one has no rival until then.
-fn start_together(waiting: &AtomicUsize) {
-    // ORDERING: Relaxed. Nothing is passed on but the count itself.
-    waiting.fetch_sub(1, Ordering::Relaxed);
-    let mut spins = 0_u32;
-    while waiting.load(Ordering::Relaxed) > 0 {
-        std::hint::spin_loop();
-        spins += 1;
-        if spins.is_multiple_of(1 << 12) {
-            // There may be fewer free cores than threads.
-            std::thread::yield_now();
-        }
     }
 }

@@ -59,11 +59,15 @@ impl Engine {
         let first = log.events.first().map_or(Duration::ZERO, |event| Duration::from_nanos(event.at_unix_ns));
         let mut leg = Leg::begin(self, max_keys, first)?;
         let mut last = first;
-        for (done, event) in log.events.iter().enumerate() {
-            if done % EVENTS_PER_TICK == 0 {
+        let (mut done, mut tick_at) = (0, 0);
+        // The clock stands still for requests of one time: they are decided together, in their order.
+        for together in log.events.chunk_by(|one, other| one.at_unix_ns == other.at_unix_ns) {
+            if done >= tick_at {
                 tick(done);
+                tick_at = done + EVENTS_PER_TICK;
             }
-            let now = Duration::from_nanos(event.at_unix_ns);
+            done += together.len();
+            let now = Duration::from_nanos(together[0].at_unix_ns);
             // One line with a clock that was never set would otherwise take the limiter of all others
             // past the end of its time, where it refuses. In a pause as long as the limit remembers (twice
             // that, for windows are placed on a grid) every client has its whole quota again, so that a
@@ -73,11 +77,14 @@ impl Engine {
             }
             last = now;
             leg.clock.set(now - leg.origin);
-            let outcome = match leg.limiter.check(&log.keys[event.key as usize]) {
-                Ok(_) => Outcome::Passed,
-                Err(denied) => refusal(&denied),
+            let mut answered = |event: Event, answer: Result<Pass, Denied>| {
+                each(event, answer.map_or_else(|denied| refusal(&denied), |_| Outcome::Passed));
             };
-            each(*event, outcome);
+            match together {
+                // A batch of one costs more than a check.
+                [event] => answered(*event, leg.limiter.check(&log.keys[event.key as usize])),
+                _ => leg.limiter.check_all(together, &log.keys, answered),
+            }
         }
         Ok(())
     }
@@ -110,6 +117,29 @@ impl Tried {
         match self {
             Self::Slots(limiter) => limiter.check(client),
             Self::Exact(limiter) => limiter.check(client),
+        }
+    }
+
+    /// Decides requests of one time, in their order.
+    fn check_all(
+        &self,
+        events: &[Event],
+        keys: &[ClientKey],
+        mut each: impl FnMut(Event, Result<Pass, Denied>),
+    ) {
+        let client = |event: &Event| &keys[event.key as usize];
+        match self {
+            Self::Slots(limiter) => {
+                let mut answered = events.iter();
+                limiter.check_many(events.iter().map(client), |answer| {
+                    if let Some(event) = answered.next() {
+                        each(*event, answer);
+                    }
+                });
+            }
+            Self::Exact(limiter) => {
+                events.iter().for_each(|event| each(*event, limiter.check(client(event))))
+            }
         }
     }
 }

@@ -1,16 +1,20 @@
-//! A summary put before the reader: as a page of text ([`text()`]) or as JSON ([`json`]).
+//! Results put before the reader: as a page of text ([`text()`] of a replay, [`scaling()`] of a bench), as JSON
+//! ([`json`]) or drawn ([`svg()`]).
 
 mod bars;
 mod chart;
 mod flow;
+mod scaling;
+mod svg;
 mod text;
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use terminal_size::{Width, terminal_size};
 
-use crate::replay::summary::Summary;
-
+pub use scaling::scaling;
+pub use svg::svg;
 pub use text::{sample_hint, text};
 
 /// How finely the timeline is cut for programs, which have no width.
@@ -34,13 +38,13 @@ pub fn slots_max(width: usize) -> usize {
     width - 2 * text::INDENT.len()
 }
 
-/// Writes the summary as one JSON object.
+/// Writes a result as one JSON object.
 ///
 /// # Errors
 ///
 /// What `out` reports.
-pub fn json(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, summary)?;
+pub fn json(result: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, result)?;
     out.write_all(b"\n")?;
     out.flush()
 }

@@ -18,7 +18,7 @@ pub(super) const INDENT: &str = "  ";
 pub(super) const PASSED: Style = AnsiColor::Green.on_default();
 pub(super) const REFUSED: Style = AnsiColor::Red.on_default();
 pub(super) const DIM: Style = Style::new().dimmed();
-const TITLE: Style = Style::new().bold();
+pub(super) const TITLE: Style = Style::new().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default();
 
 /// From which width on the totals have air between their columns.
@@ -62,7 +62,7 @@ pub fn sample_hint(width: usize) -> String {
 }
 
 /// Phrases in lines that all begin at the indent.
-fn indented(out: &mut String, phrases: &[&str], width: usize) -> std::fmt::Result {
+pub(super) fn indented(out: &mut String, phrases: &[&str], width: usize) -> std::fmt::Result {
     out.push_str(INDENT);
     flow(out, phrases, INDENT.len(), INDENT.len(), width)
 }
@@ -244,7 +244,7 @@ fn phrases(reason: &str) -> Vec<&str> {
 }
 
 /// `1 line`, `2,000 lines`.
-fn counted(count: u64, what: &str) -> String {
+pub(super) fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {what}{plural}", HumanCount(count))
 }

@@ -29,6 +29,11 @@ pub(crate) fn replay(args: &[&str], input: &[u8]) -> Output {
     pipe(args, input)
 }
 
+/// What `tidegate bench` with these arguments does.
+pub(crate) fn bench(args: &[&str]) -> Output {
+    tidegate().arg("bench").args(args).stdin(Stdio::null()).output().unwrap()
+}
+
 /// What `tidegate replay` with these arguments does at the end of a pipe.
 pub(crate) fn pipe(args: &[&str], input: &[u8]) -> Output {
     let mut child = tidegate()

@@ -1,14 +1,19 @@
 //! Medians and quartiles.
 
-pub(crate) struct Quartiles {
-    pub(crate) lower: f64,
-    pub(crate) median: f64,
-    pub(crate) upper: f64,
+/// The three values that cut a sorted list into quarters.
+#[derive(Clone, Copy, Debug)]
+pub struct Quartiles {
+    /// A quarter of the values lie below it.
+    pub lower: f64,
+    /// Half of them.
+    pub median: f64,
+    /// Three quarters.
+    pub upper: f64,
 }
 
 impl Quartiles {
     /// `values` are not empty.
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_unstable_by(f64::total_cmp);
         Self {
