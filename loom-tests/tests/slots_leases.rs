@@ -62,17 +62,16 @@ fn a_lease_ends_with_its_time() {
     }
 }
 
-/// The key owes half and is evicted by force while its thread leases, and the slot's next owner reaches the same
-/// number: who pays for the lease is the key, or nobody has one.
+/// The key is evicted by force while its thread leases, and the slot's next owner begins with the same number: who pays for the lease is the key, or nobody has one.
 #[test]
 fn a_lease_is_charged_to_no_stranger() {
     explore_long_roads("a lease is charged to no stranger", EXECUTIONS_LEAST, |roles: [usize; 2]| {
         let scene = Scene::new(one_a_second(4), OnFull::EvictLeast, &[10_000]).leasing();
-        let scene = scene.seized(1).used(KEY, 10_000, 2).share();
+        let scene = scene.seized(1).used(KEY, 10_000, 1).share();
         let it = scene.clone();
         let asked = in_threads(roles, move |role| match role {
             0 => it.ask_hot(KEY, 10_000, 2),
-            _ => it.ask(NEW, 10_000, 2),
+            _ => it.settle(NEW, 10_000),
         });
         scene.contract(&asked);
     });
