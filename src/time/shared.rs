@@ -199,11 +199,15 @@ mod tests {
         }
         /// Visits, with a check in front of each, until the refresher plants its mark.
         fn run_until_probe(&mut self) {
-            while self.state() != PROBE {
+            for _ in 0..1_000 {
+                if self.state() == PROBE {
+                    return;
+                }
                 self.now += TICK_NS;
                 self.coarse();
                 self.visit();
             }
+            panic!("no mark in a thousand visits");
         }
     }
 

@@ -166,14 +166,16 @@ mod tests {
         }
     }
 
-    /// At rates whose time leaves a burst of a few thousand, and at periods that do not divide the horizon.
+    /// At periods that do not divide the horizon: rates whose time leaves little for a burst, and some others.
     #[test]
-    fn the_largest_burst_of_a_high_rate_builds_too() {
-        let highest = u64::try_from(u128::from(VALUE_MAX) / u128::from(HORIZON_LEAST_NS / 1_000_000_000 + 2));
-        let highest = highest.unwrap();
-        let high = (highest - 200..highest).map(Rate::per_second);
-        let odd = [1_000_003, 999_999_937, 11_000_000_000]
-            .map(|period_ns| Rate::new(period_ns / 7 * 5, std::time::Duration::from_nanos(period_ns)));
+    fn the_largest_burst_of_an_odd_rate_builds_too() {
+        let rate = |tokens, period_ns| Rate::new(tokens, std::time::Duration::from_nanos(period_ns));
+        let period_ns = 999_999_937;
+        let span_ns = u128::from(HORIZON_LEAST_NS + 2 * period_ns);
+        let highest = u64::try_from(u128::from(VALUE_MAX) * u128::from(period_ns) / span_ns).unwrap();
+        let high = (highest - 200..highest).map(|tokens| rate(tokens, period_ns));
+        let odd =
+            [1_000_003, 999_999_937, 11_000_000_000].map(|period_ns| rate(period_ns / 7 * 5, period_ns));
         for rate in high.chain(odd) {
             let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX) else {
                 panic!("{rate:?}")
