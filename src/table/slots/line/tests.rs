@@ -8,6 +8,13 @@ const FINGERPRINTS: [u64; 3] = [1, 0x1234_5678_9abc, (1 << FINGERPRINT_BITS) - 1
 const GENERATIONS: [u64; 4] = [0, 1, 0x8000, GENERATION];
 
 #[test]
+fn a_fingerprint_is_the_low_48_bits_and_never_0() {
+    for (hash, expected) in [(0, 1), (1, 1), (2, 2), (1 << 48, 1), (u64::MAX, (1 << 48) - 1)] {
+        assert_eq!(fingerprint(hash), expected);
+    }
+}
+
+#[test]
 fn a_pending_mark_is_for_one_generation_and_keeps_its_debt() {
     for generation in GENERATIONS {
         let named = (FINGERPRINTS[1] << 16) | generation;
@@ -62,7 +69,15 @@ fn a_line_is_64_bytes_and_a_table_has_room_for_its_keys() {
         assert_eq!(first(0) % 64, 0);
         assert_eq!(first(0), std::ptr::from_ref(lines.slot(0).fingerprint) as usize);
         assert_eq!(first(u64::MAX) - first(0), (starts - 1) * 64, "the last window");
-        let _last = lines.slot(lines.slots() - 1);
+        assert!(lines.bytes() >= lines.slots() * 16);
+        let at = |word: &AtomicU64| std::ptr::from_ref(word) as usize - first(0);
+        for number in [0, 1, 5, lines.slots() - 1] {
+            let slot = lines.slot(number);
+            assert_eq!((at(slot.fingerprint), at(slot.word)), (16 * number, 16 * number + 8));
+            let slot = lines.window(0).slot(number % SLOTS_PER_WINDOW);
+            assert_eq!(at(slot.word), at(slot.fingerprint) + 8);
+            assert_eq!(at(slot.fingerprint), 16 * (number % SLOTS_PER_WINDOW));
+        }
     }
 }
 
