@@ -275,7 +275,7 @@ mod tests {
     }
 
     impl Slow {
-        const AHEAD_NS: u64 = 1_000 * SECOND;
+        const AHEAD_NS: u64 = 1_000_000_000_000;
 
         /// The time in the middle of a reading.
         fn read(&self) -> u64 {
