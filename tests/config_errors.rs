@@ -104,6 +104,7 @@ fn a_capacity_beyond_any_memory() {
     let built = ExactLimiter::<u64>::builder(limit).max_keys(usize::MAX).clock(Manual::new()).build();
     let message = built.err().unwrap().to_string().to_lowercase();
     assert_says(&message, &["max_keys", "max keys"], &[&usize::MAX.to_string()], &AT_MOST);
+    assert!(message.contains("4294967294"), "{message}: places have numbers of 32 bits, and one is none");
 }
 
 #[test]

@@ -191,6 +191,20 @@ mod tests {
         assert_eq!(seen, [first, None, last, first, None, last]);
     }
 
+    /// ABA: with the same place on top again, a thread that has slept meanwhile still loses.
+    #[test]
+    fn the_head_of_the_stack_does_not_come_back() {
+        let places = Places::new(2);
+        let heads: HashSet<u64> = (0..100)
+            .map(|_| {
+                let place = places.take().unwrap();
+                places.put(place);
+                places.free.0.load(Ordering::Relaxed)
+            })
+            .collect();
+        assert_eq!(heads.len(), 100);
+    }
+
     #[test]
     fn no_place_is_held_twice_under_contention() {
         const THREADS: usize = 4;

@@ -358,3 +358,6 @@ impl Clock for Manual {
         Duration::from_nanos(self.coarse().wrapping_add(ahead))
     }
 }
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests;

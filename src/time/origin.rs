@@ -111,7 +111,7 @@ impl Origin {
         if is_ours.is_ok() {
             let gained_ns = ahead_ns.wrapping_sub(last_ns).cast_signed();
             let step_ns = gained_ns.unsigned_abs() % wall.longest_ns;
-            let step_ns = if gained_ns < 0 { step_ns.wrapping_neg() } else { step_ns };
+            let step_ns = if gained_ns.is_negative() { step_ns.wrapping_neg() } else { step_ns };
             self.offset_ns.fetch_add(step_ns, Ordering::Relaxed);
         }
         let now_ns = self.shifted(reading);
@@ -246,6 +246,67 @@ mod tests {
         assert_eq!(now(&clock, &origin), 300 * SECOND);
         clock.advance(Duration::from_secs(15));
         assert_eq!(now(&clock, &origin), 325 * SECOND, "3 610 s, less whole periods");
+    }
+
+    #[test]
+    fn a_reading_from_before_the_build_is_no_end_of_a_window() {
+        let clock = Manual::new();
+        clock.set(Duration::from_secs(1_000));
+        clock.set_unix(Duration::from_secs(3_000));
+        let origin = Origin::on_wall(15 * SECOND, 300 * SECOND, &clock);
+        clock.set(Duration::ZERO);
+        clock.set_unix(Duration::from_secs(2_005));
+        assert_eq!(now(&clock, &origin), 0);
+        clock.set(Duration::from_secs(1_000));
+        assert_eq!(now(&clock, &origin), 300 * SECOND, "the wall was not followed");
+    }
+
+    #[test]
+    fn only_windows_on_the_wall_follow_it() {
+        let (clock, on_wall) = at_unix(3_000);
+        assert!(on_wall.follows_wall());
+        assert!(!Origin::fixed(300 * SECOND, &clock).follows_wall());
+    }
+
+    /// A clock on which each reading takes a while, the first ones long.
+    struct Slow {
+        held_up: AtomicU64,
+        ns: AtomicU64,
+    }
+
+    impl Slow {
+        const AHEAD_NS: u64 = 1_000_000_000_000;
+
+        /// The time in the middle of a reading.
+        fn read(&self) -> u64 {
+            self.ns.fetch_add(3_000, Ordering::Relaxed) + 1_500
+        }
+    }
+
+    impl Clock for Slow {
+        fn coarse(&self) -> u64 {
+            self.read()
+        }
+        fn precise(&self) -> u64 {
+            self.read()
+        }
+        fn unix(&self) -> Duration {
+            let unix_ns = Self::AHEAD_NS + self.read();
+            if self.held_up.load(Ordering::Relaxed) > 0 {
+                self.held_up.fetch_sub(1, Ordering::Relaxed);
+                self.ns.fetch_add(SECOND, Ordering::Relaxed);
+            }
+            Duration::from_nanos(unix_ns)
+        }
+    }
+
+    #[test]
+    fn counter_and_wall_are_compared_in_the_middle_of_an_undisturbed_reading() {
+        for held_up in [0, 1, 7] {
+            let clock = Slow { held_up: AtomicU64::new(held_up), ns: AtomicU64::new(0) };
+            let (reading, unix_ns) = pair(&clock);
+            assert_eq!(unix_ns - reading, Slow::AHEAD_NS, "{held_up} held up before");
+        }
     }
 
     #[test]

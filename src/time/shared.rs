@@ -199,11 +199,15 @@ mod tests {
         }
         /// Visits, with a check in front of each, until the refresher plants its mark.
         fn run_until_probe(&mut self) {
-            while self.state() != PROBE {
+            for _ in 0..1_000 {
+                if self.state() == PROBE {
+                    return;
+                }
                 self.now += TICK_NS;
                 self.coarse();
                 self.visit();
             }
+            panic!("no mark in a thousand visits");
         }
     }
 
@@ -230,6 +234,48 @@ mod tests {
         assert_eq!(bench.coarse(), TICK_NS + 1, "more than a tick behind, it moves it");
         assert_eq!(bench.time.lag_max_ns(), TICK_NS + 1);
         assert_eq!(bench.time.stalls(), 0);
+    }
+
+    #[test]
+    fn a_tick_and_a_stall_end_where_they_say() {
+        let mut bench = Bench::new();
+        bench.now = TICK_NS;
+        bench.visit();
+        bench.now += TICK_NS;
+        assert_eq!(bench.precise(), 2 * TICK_NS);
+        assert_eq!(bench.coarse(), TICK_NS, "no more than a tick behind: it is left");
+        bench.now = TICK_NS + STALL_NS;
+        assert_eq!(bench.precise(), bench.now);
+        assert_eq!((bench.state(), bench.time.stalls()), (RUNNING, 0), "no more than a stall's length");
+        assert_eq!(bench.time.lag_max_ns(), STALL_NS);
+        bench.now += STALL_NS + 1;
+        assert_eq!(bench.precise(), bench.now);
+        assert_eq!((bench.state(), bench.time.stalls()), (STIRRED, 1));
+        assert_eq!(bench.time.lag_max_ns(), STALL_NS + 1);
+    }
+
+    #[test]
+    fn a_check_that_meets_the_mark_keeps_the_refresher_awake() {
+        let mut bench = Bench::new();
+        bench.run_until_probe();
+        bench.now += TICK_NS / 2;
+        assert_eq!(bench.coarse(), bench.now, "precisely");
+        assert_eq!(bench.state(), RUNNING);
+        assert_eq!(bench.visit(), TICK_NS);
+        assert_eq!(bench.state(), RUNNING);
+    }
+
+    /// After a fork there is a new one, which knows nothing of the pace of the old.
+    #[test]
+    fn another_refresher_that_finds_the_process_asleep_begins_with_two_ticks() {
+        let mut bench = Bench::new();
+        bench.run_until_probe();
+        for _ in 0..5 {
+            bench.visit();
+        }
+        bench.refresher = Refresher::default();
+        let sleeps: Vec<u64> = (0..3).map(|_| bench.visit() / TICK_NS).collect();
+        assert_eq!(sleeps, [2, 4, 8]);
     }
 
     #[test]

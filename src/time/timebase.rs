@@ -115,9 +115,7 @@ impl Timebase {
         } else {
             let (high, rest) = (u128::from(units) << 64, shift - 64);
             let (quotient, remainder) = (high / divisor, high % divisor);
-            if quotient >> (64 - rest.min(64)) != 0 {
-                return u64::MAX;
-            }
+            // No bit is lost: the quotient has 65 bits at most, and 2^125 is the largest scale.
             (quotient << rest) + (remainder << rest).div_ceil(divisor)
         };
         u64::try_from(ns).unwrap_or(u64::MAX)

@@ -58,7 +58,8 @@ impl Bucket {
                 burst_max: u64::try_from(burst_max).unwrap_or(VALUE_MAX),
             };
         }
-        if period_ns > u128::from(HORIZON_LEAST_NS) && tokens <= period_ns {
+        // A token a nanosecond at most fits every period but one longer than the horizon.
+        if tokens <= period_ns {
             return beyond_horizon("rate period", period_ns, u128::from(HORIZON_LEAST_NS));
         }
         ConfigError::RateTooHigh {
@@ -163,6 +164,55 @@ mod tests {
             assert!(Bucket::new(rate, burst_max).is_ok(), "{rate:?} {burst_max}");
             assert!(Bucket::new(rate, burst_max + 2).is_err(), "{rate:?} {burst_max}");
         }
+    }
+
+    /// At periods that do not divide the horizon: rates whose time leaves little for a burst, and some others.
+    #[test]
+    fn the_largest_burst_of_an_odd_rate_builds_too() {
+        let rate = |tokens, period_ns| Rate::new(tokens, std::time::Duration::from_nanos(period_ns));
+        let period_ns = 999_999_937;
+        let span_ns = u128::from(HORIZON_LEAST_NS + 2 * period_ns);
+        let highest = u64::try_from(u128::from(VALUE_MAX) * u128::from(period_ns) / span_ns).unwrap();
+        let high = (highest - 200..highest).map(|tokens| rate(tokens, period_ns));
+        let odd =
+            [1_000_003, 999_999_937, 11_000_000_000].map(|period_ns| rate(period_ns / 7 * 5, period_ns));
+        for rate in high.chain(odd) {
+            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX) else {
+                panic!("{rate:?}")
+            };
+            assert!(Bucket::new(rate, burst_max).is_ok(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max + 2).is_err(), "{rate:?} {burst_max}");
+        }
+    }
+
+    #[test]
+    fn the_highest_rate_that_the_error_allows_builds_and_no_higher_one() {
+        let second = 1_000_000_000;
+        for period_ns in [second, 7 * second, 86_400 * second] {
+            let rate = |tokens| Rate::new(tokens, std::time::Duration::from_nanos(period_ns));
+            let Err(ConfigError::RateTooHigh { per_second, per_second_max }) = Bucket::new(rate(u64::MAX), 1)
+            else {
+                panic!("{period_ns} ns")
+            };
+            assert_eq!(per_second, u128::from(u64::MAX / (period_ns / second)));
+            let tokens = u64::try_from(per_second_max).unwrap() * (period_ns / second);
+            assert!(Bucket::new(rate(tokens), 1).is_ok(), "{tokens} in {period_ns} ns");
+            let more = tokens + period_ns / second;
+            assert!(Bucket::new(rate(more), 1).is_err(), "{more} in {period_ns} ns");
+        }
+    }
+
+    #[test]
+    fn a_token_a_nanosecond_for_146_years_has_too_long_a_period_and_more_is_too_high_a_rate() {
+        let (tokens, period) = (1 << 62, std::time::Duration::from_nanos(1 << 62));
+        let built = |tokens| Bucket::new(Rate::new(tokens, period), 1).unwrap_err();
+        let too_long = ConfigError::BeyondHorizon {
+            field: "rate period",
+            seconds: 4_611_686_019,
+            seconds_max: 7 * 366 * 86_400,
+        };
+        assert_eq!(built(tokens), too_long);
+        assert!(matches!(built(tokens + 1), ConfigError::RateTooHigh { per_second: 1_000_000_000, .. }));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::Rate;
-use crate::time::timebase::VALUE_MAX;
+use crate::time::timebase::{HORIZON_LEAST_NS, HORIZON_WANTED_NS, VALUE_BITS, VALUE_MAX};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -66,6 +66,9 @@ proptest! {
         prop_assert!(rule.is_idle(0, start));
         prop_assert!(rule.is_idle(0, start + rule.phase(fingerprint)));
         prop_assert_eq!(rule.debt(0, start), 0);
+        for part in rule.parts(0, start) {
+            prop_assert_eq!((part.used, part.next, part.reset), (0, start, start));
+        }
     }
 
     #[test]
@@ -144,6 +147,53 @@ proptest! {
     }
 
     #[test]
+    fn a_key_begins_owing_what_it_is_told(
+        limit in limits(), after in 0..1_u64 << 50, fingerprint in any::<u64>(), debt in 0..=WHOLE_DEBT,
+    ) {
+        prop_assume!(Rule::new(&limit).is_ok());
+        let rule = Rule::new(&limit).unwrap();
+        let now = rule.moment(Rule::longest_period_ns(&limit) + after, fingerprint);
+        let word = rule.begin(now, debt);
+        prop_assert!(word <= VALUE_MAX);
+        prop_assert!(!rule.is_idle(word, now));
+        for part in rule.parts(word, now) {
+            let owed = (u128::from(debt) * u128::from(part.limit)).div_ceil(u128::from(WHOLE_DEBT));
+            prop_assert_eq!(u128::from(part.used), owed);
+        }
+    }
+
+    #[test]
+    fn who_owes_less_ranks_lower((rule, word, now) in histories(), debts in any::<[u16; 2]>(), later in any::<u32>()) {
+        let [a, b] = debts.map(|debt| rule.begin(now, u32::from(debt)));
+        if rule.debt(a, now) < rule.debt(b, now) {
+            prop_assert!(rule.rank(a, now) < rule.rank(b, now));
+        }
+        if rule.ranks_for_good() {
+            prop_assert_eq!(rule.rank(word, now), rule.rank(word, now + u64::from(later)));
+        }
+        prop_assert_eq!(rule.ranks_for_good(), rule.parts(word, now)[0].name == WindowName::Bucket);
+    }
+
+    /// A bucket can have been left a whole depth before it is full again, a window from its start on.
+    #[test]
+    fn a_word_was_left_no_earlier_than_a_period_before_it_ends((rule, word, now) in histories(), cost in 1..300_u64) {
+        let decided = rule.decide(word, now, cost);
+        prop_assume!(decided.outcome == Outcome::Pass);
+        let left_at = rule.left_at(decided.next);
+        prop_assert!(left_at <= now);
+        let part = rule.parts(decided.next, now)[0];
+        prop_assert_eq!(left_at, part.reset.saturating_sub(part.period));
+    }
+
+    #[test]
+    fn a_moment_is_the_time_and_the_phase_of_the_key(limit in limits(), after in 0..1_u64 << 50, fingerprint in any::<u64>()) {
+        prop_assume!(Rule::new(&limit).is_ok());
+        let rule = Rule::new(&limit).unwrap();
+        let ns = Rule::longest_period_ns(&limit) + after;
+        prop_assert_eq!(rule.moment(ns, fingerprint) - rule.time().units(ns), rule.phase(fingerprint));
+    }
+
+    #[test]
     fn layouts_hold_what_they_were_made_for(
         burst in 1..1_u64 << 20, more in 0..1_u64 << 10, ratio in 2..400_u64, tick_bits in 1..30_u32,
         fraction_bits in 0..40_u32, first_request in any::<bool>(), counts in any::<[u64; 4]>(),
@@ -213,6 +263,20 @@ fn phases_spread_over_the_longest_period() {
     assert_eq!(self::rule(windows(30, 100).align(Alignment::Clock)).phase(u64::MAX), 0);
 }
 
+/// Wall time is tied to windows on the clock alone: by the burst period, and by the longest.
+#[test]
+fn only_windows_on_the_clock_are_tied_to_the_wall() {
+    let (single, both) = (Window::new(3, Duration::from_secs(15)), windows(3, 5));
+    let wall = |limit: Limit, alignment| Rule::wall_periods_ns(&limit.align(alignment));
+    assert_eq!(wall(Limit::window(single), Alignment::Clock), Some((15 * SECOND, 15 * SECOND)));
+    assert_eq!(wall(both, Alignment::Clock), Some((15 * SECOND, 300 * SECOND)));
+    for alignment in [Alignment::PerKey, Alignment::FirstRequest] {
+        assert_eq!(wall(Limit::window(single), alignment), None);
+        assert_eq!(wall(both, alignment), None);
+    }
+    assert_eq!(wall(Limit::bucket(Rate::per_second(1), 1), Alignment::Clock), None);
+}
+
 /// The grid of openings: never coarser than 1/64 of the burst period, finer when bits allow.
 #[test]
 fn the_grid_of_openings_is_fine() {
@@ -224,10 +288,125 @@ fn the_grid_of_openings_is_fine() {
         };
         assert!(windowed.layout().grid_bits() >= 6);
     }
-    let Kind::Windowed(windowed) = rule(windows(30, 100).align(Alignment::FirstRequest)).kind else {
-        panic!()
-    };
+    let opens = rule(windows(30, 100).align(Alignment::FirstRequest));
+    for ns in [900 * SECOND, 907 * SECOND + 7, 914_999_999_999] {
+        let now = opens.time().units(ns);
+        let part = opens.parts(opens.decide(0, now, 1).next, now)[0];
+        assert!((part.period - part.period / 64..=part.period).contains(&(part.next - now)), "at {ns} ns");
+    }
+    let Kind::Windowed(windowed) = opens.kind else { panic!() };
     assert!(windowed.layout().grid_bits() >= 10, "{}", windowed.layout().grid_bits());
+}
+
+/// Which windows refuse, and which of them is waited for.
+#[test]
+fn a_refusal_names_the_windows_that_it_comes_from() {
+    let (burst, sustain, both) = (
+        Refusing { first: true, sustain: false },
+        Refusing { first: false, sustain: true },
+        Refusing { first: true, sustain: true },
+    );
+    for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
+        for count_refused in [true, false] {
+            let rule = rule(windows(3, 5).align(alignment).count_refused(count_refused));
+            let now = rule.time().units(900 * SECOND);
+            let later = rule.time().units(915 * SECOND);
+            for (cost, refusing) in [(4, burst), (5, burst), (6, both)] {
+                assert_eq!(rule.decide(0, now, cost), Decided { outcome: Outcome::TooLarge, next: 0 });
+                assert_eq!(rule.refusing(0, now, cost), refusing);
+            }
+            assert_eq!(rule.retry_at(0, now, 3), (WindowName::Burst, now), "nothing to wait for");
+            let used = rule.decide(0, now, 3);
+            assert_eq!(used.outcome, Outcome::Pass);
+            let refused = |word: u64, moment: u64, cost: u64| {
+                let decided = rule.decide(word, moment, cost);
+                assert_eq!(decided.outcome, Outcome::Exhausted);
+                let waits_for = rule.retry_at(decided.next, moment, cost).0;
+                (decided.next, rule.refusing(decided.next, moment, cost), waits_for)
+            };
+            if count_refused {
+                // 3 + 1, then 3 + 2, then 3 + 3 of 3 and 5.
+                let (word, refusing, waits_for) = refused(used.next, now, 1);
+                assert_eq!((refusing, waits_for), (burst, WindowName::Burst));
+                let (word, refusing, waits_for) = refused(word, now, 1);
+                assert_eq!((refusing, waits_for), (burst, WindowName::Sustain), "none is left of 5");
+                let (word, refusing, waits_for) = refused(word, now, 1);
+                assert_eq!((refusing, waits_for), (both, WindowName::Sustain));
+                let (_, refusing, waits_for) = refused(word, later, 1);
+                assert_eq!((refusing, waits_for), (sustain, WindowName::Sustain));
+            } else {
+                for (cost, refusing, waits_for) in
+                    [(2, burst, WindowName::Burst), (3, both, WindowName::Sustain)]
+                {
+                    assert_eq!(refused(used.next, now, cost), (used.next, refusing, waits_for));
+                }
+                assert_eq!(refused(used.next, later, 3), (used.next, sustain, WindowName::Sustain));
+                assert_eq!(rule.decide(used.next, later, 2).outcome, Outcome::Pass);
+            }
+        }
+    }
+    let equal = rule(windows(3, 3));
+    let now = equal.time().units(900 * SECOND);
+    assert_eq!(equal.decide(0, now, 3).outcome, Outcome::Pass, "all of both");
+    assert_eq!(equal.decide(0, now, 4).outcome, Outcome::TooLarge);
+    assert_eq!(equal.refusing(0, now, 4), both);
+    let single = rule(Limit::window(Window::new(3, Duration::from_secs(15))));
+    let now = single.time().units(900 * SECOND);
+    let word = single.decide(single.decide(0, now, 3).next, now, 1).next;
+    assert_eq!(single.refusing(word, now, 1), burst);
+    assert_eq!(single.retry_at(word, now, 1).0, WindowName::Window);
+}
+
+#[test]
+fn each_slip_in_a_pair_of_windows_has_its_error() {
+    let pair = |burst: (u64, u64), sustain: (u64, u64)| {
+        let window = |(limit, seconds)| Window::new(limit, Duration::from_secs(seconds));
+        Rule::new(&Limit::burst_sustain(window(burst), window(sustain))).map(|_| ())
+    };
+    let seconds = Duration::from_secs;
+    assert_eq!(pair((0, 15), (5, 300)), Err(ConfigError::Zero { field: "burst limit" }));
+    assert_eq!(pair((3, 15), (0, 300)), Err(ConfigError::Zero { field: "sustain limit" }));
+    assert_eq!(pair((3, 0), (5, 300)), Err(ConfigError::ZeroPeriod { field: "burst period" }));
+    assert_eq!(pair((3, 15), (5, 0)), Err(ConfigError::ZeroPeriod { field: "sustain period" }));
+    for sustain in [1, 14, 15, 16, 299, 301] {
+        let error = ConfigError::NotAMultiple { burst: seconds(15), sustain: seconds(sustain) };
+        assert_eq!(pair((3, 15), (5, sustain)), Err(error));
+    }
+    assert_eq!(pair((3, 15), (2, 300)), Err(ConfigError::SustainBelowBurst { burst: 3, sustain: 2 }));
+    assert_eq!(pair((3, 15), (3, 30)), Ok(()));
+}
+
+/// Time lasts for the wanted 36 years from the latest start, two longest periods above 0; and the counts get every
+/// bit that its periods leave.
+#[test]
+fn time_takes_its_bits_and_counts_the_rest() {
+    for alignment in [Alignment::Clock, Alignment::PerKey] {
+        let rule = rule(windows(3, 5).align(alignment));
+        assert_eq!(rule.time().end_ns(), HORIZON_WANTED_NS + 2 * 300 * SECOND);
+        // Beside the shorter horizon, for limits that would not fit otherwise.
+        let end_ns = HORIZON_LEAST_NS + 2 * 300 * SECOND;
+        let ticks = end_ns / (15 * SECOND) + 20;
+        let free = VALUE_BITS - (u64::BITS - ticks.leading_zeros());
+        let built = Rule::new(&windows(3, u64::MAX).align(alignment));
+        let Err(ConfigError::TooWide { limit_max, .. }) = built else { panic!("{built:?}") };
+        assert_eq!(limit_max, (1 << (free - 3)) - 2, "4 has three bits");
+    }
+}
+
+/// The furthest phase at the end of time still has its place in the word.
+#[test]
+fn the_last_moment_of_all_fits_the_word() {
+    // Burst periods to the end of time: 10 less than 2^26, and up to 20 more with a phase.
+    let period = Duration::from_nanos(HORIZON_WANTED_NS / ((1 << 26) - 50));
+    for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
+        let rule =
+            rule(Limit::burst_sustain(Window::new(3, period), Window::new(5, period * 20)).align(alignment));
+        let last = rule.moment(u64::MAX, u64::MAX);
+        let word = rule.decide(0, last, 2).next;
+        assert!(word <= VALUE_MAX);
+        assert_eq!(rule.parts(word, last).map(|part| part.used), [2, 2]);
+        assert_eq!(rule.decide(word, last, 2).outcome, Outcome::Exhausted);
+    }
 }
 
 /// Windows whose time leaves no room for any count are told so, not that their limit may be 0.
@@ -264,6 +443,9 @@ fn the_largest_limit_that_an_error_allows_builds() {
             assert!(Rule::new(&lowered(1)).is_err(), "{:?}", lowered(1));
         }
     }
+    // Beside a sustain limit that leaves room, it is the burst limit that is too large.
+    let built = Rule::new(&both(200_000_000, 1_000_000_000).align(Alignment::Clock));
+    assert!(matches!(built, Err(ConfigError::TooWide { field: "burst limit", .. })), "{built:?}");
     for alignment in [Alignment::Clock, Alignment::FirstRequest] {
         let limit = |count| Limit::window(Window::new(count, short)).align(alignment);
         let Err(ConfigError::TooWide { limit_max, .. }) = Rule::new(&limit(u64::MAX)) else {

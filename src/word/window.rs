@@ -229,8 +229,9 @@ impl Windowed {
     }
 
     pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
-        if cost > self.burst || cost > self.sustain {
-            return Refusing { first: cost > self.burst, sustain: cost > self.sustain };
+        // The sustain limit is no lower.
+        if cost > self.burst {
+            return Refusing { first: true, sustain: cost > self.sustain };
         }
         let counts = self.counts_at(left, moment);
         let cost = if self.count_refused { 0 } else { cost }; // else it is among them already

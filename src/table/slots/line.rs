@@ -208,3 +208,6 @@ impl<'a> Window<'a> {
         self.slot(at)
     }
 }
+
+#[cfg(all(test, not(tidegate_loom)))]
+mod tests;

@@ -51,6 +51,14 @@ proptest! {
     }
 
     #[test]
+    fn a_multiplier_has_64_bits_and_is_rounded_up(emissions in 1..=u64::MAX, bits in 0..64_u32, period_ns in 1..=1_u64 << 62) {
+        let emissions = (emissions >> bits).max(1);
+        let (multiplier, exponent) = normalise(emissions, period_ns);
+        prop_assert!(multiplier >= 1 << 63);
+        prop_assert_eq!(u128::from(multiplier), (u128::from(emissions) << exponent).div_ceil(u128::from(period_ns)));
+    }
+
+    #[test]
     fn whole_periods_land_on_their_tick(ask in asks(), part in 0.0..1.0_f64) {
         prop_assume!(Timebase::new(ask).is_some());
         let time = Timebase::new(ask).unwrap();
