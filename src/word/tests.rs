@@ -125,6 +125,27 @@ proptest! {
     }
 
     #[test]
+    fn what_remains_passes_and_no_more((rule, word, now) in histories()) {
+        let remaining = rule.remaining(word, now);
+        prop_assert!(remaining <= limit_of(&rule));
+        prop_assert_eq!(rule.decide(word, now, remaining).outcome, Outcome::Pass);
+        prop_assert_ne!(rule.decide(word, now, remaining + 1).outcome, Outcome::Pass);
+    }
+
+    #[test]
+    fn a_dry_word_lets_nothing_in_until_it_says((rule, word, now) in histories(), drained in any::<bool>()) {
+        let word = if drained { rule.decide(word, now, rule.remaining(word, now)).next } else { word };
+        let (least, until) = (rule.decide(word, now, 1), rule.dry_until(word, now));
+        // Where a refusal counts it leaves another word behind, and nothing stays as it is.
+        prop_assert_eq!(until.is_some(), least.outcome == Outcome::Exhausted && least.next == word);
+        if let Some(until) = until {
+            prop_assert!(until > now);
+            prop_assert_eq!(rule.decide(word, until - 1, 1), least);
+            prop_assert_eq!(rule.decide(word, until, 1).outcome, Outcome::Pass);
+        }
+    }
+
+    #[test]
     fn debt_is_the_larger_share((rule, word, now) in histories()) {
         let debt = rule.debt(word, now);
         prop_assert!(debt <= WHOLE_DEBT);
