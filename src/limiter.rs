@@ -95,8 +95,9 @@ impl<C: Clock> Builder<C> {
         self
     }
 
-    /// Whether threads that meet at one key may each lease some of its tokens in advance; they may unless told.
-    /// No limit is looser for it. Without leases [`Pass::remaining`] is exact.
+    /// Whether threads that ask for one key over and over may each lease some of its tokens in advance; they may
+    /// unless told. What a bucket admits in any time is then bounded by what it would in a millisecond more; windows
+    /// stay as they are. Without leases [`Pass::remaining`] is exact.
     pub fn leases(mut self, leases: bool) -> Self {
         self.leases = leases;
         self
@@ -117,7 +118,7 @@ impl<C: Clock> Builder<C> {
     pub fn build(self) -> Result<Limiter<C>, ConfigError> {
         let max_keys = self.settings.max_keys;
         let core = self.settings.build(KEYS_MAX)?;
-        let hot = Hot::new(self.leases);
+        let hot = Hot::new(if self.leases { core.engine.rule.lease_ns() } else { 0 });
         let table =
             SlotTable::new(max_keys, self.on_full, hot).ok_or(ConfigError::NoMemory { keys: max_keys })?;
         if self.prefault {

@@ -16,6 +16,8 @@ use tidegate::{Alignment, Clock, Limit, Limiter, Manual, Rate, Reason, Window};
 
 const KEY: u64 = 7;
 const ATTEMPTS: usize = 4;
+/// How long a bucket's lease may be spent.
+const LEASE_NS: u128 = 1_000_000;
 
 fn leasing(limit: Limit) -> (Limiter<Manual>, Manual) {
     let clock = Manual::new();
@@ -50,7 +52,7 @@ fn race(rate: u64, threads: usize, span: Duration) -> Race {
     let opened = loads.iter().map(|load| load.1).min().unwrap();
     let emptied = clock.precise();
     let rest = (0..).take_while(|_| limiter.allow(&KEY)).count() as u128;
-    let elapsed_ns = u128::from(clock.precise() - before) + clock.lag_max().as_nanos();
+    let elapsed_ns = u128::from(clock.precise() - before) + clock.lag_max().as_nanos() + LEASE_NS;
     let in_time = |ns: u128| u128::from(rate) * ns / 1_000_000_000;
     // Leases that are still open lapse, and are counted, when their threads look again: never. What ended before is.
     let stats = limiter.stats();

@@ -73,7 +73,7 @@ fn a_slot_knows_a_key_by_48_bits_of_its_hash() {
     let hash = 0x1234_5678_9abc_def1_u64;
     for bit in 0..64 {
         // One window is the whole table.
-        let table = SlotTable::new(1, OnFull::Refuse, Hot::new(true)).unwrap();
+        let table = SlotTable::new(1, OnFull::Refuse, Hot::new(1)).unwrap();
         let passes = |hash| matches!(table.check(&engine, hash, 1), Answer::Decided(it) if it.decided.outcome == Outcome::Pass);
         assert!(passes(hash));
         assert_eq!(passes(hash ^ (1 << bit)), bit < 48, "bit {bit}");

@@ -65,14 +65,14 @@ impl Scene {
     /// An empty table for threads whose clocks stand at `clocks_ms`.
     pub fn new(limit: Limit, on_full: OnFull, clocks_ms: &[u64]) -> Self {
         let engines = clocks_ms.iter().map(|&ms| (ms, engine_at(limit, ms))).collect();
-        let table = SlotTable::new(1, on_full, Hot::new(false)).expect("memory for two slots");
+        let table = SlotTable::new(1, on_full, Hot::new(0)).expect("memory for two slots");
         Self { table, engines, limit, owed: Vec::new() }
     }
 
     /// The same, with leases.
     #[must_use]
     pub fn leasing(self) -> Self {
-        let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(true)).expect("memory for two slots");
+        let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(1)).expect("memory for two slots");
         Self { table, ..self }
     }
 

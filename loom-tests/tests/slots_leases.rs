@@ -40,7 +40,7 @@ fn a_lease_ends_with_its_time() {
     for limit in [one_a_second(3), window(Alignment::Clock), window(Alignment::FirstRequest)] {
         explore_rotated("a lease ends with its time", EXECUTIONS_LEAST, move |roles: [usize; 2]| {
             let (engine, clock) = engine(limit);
-            let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(true)).expect("memory for two slots");
+            let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(1)).expect("memory for two slots");
             assert!(passed(&table.check_on(&engine, KEY, 1, Missed::NotOurs)));
             let shared = Arc::new((table, engine));
             let it = shared.clone();
@@ -83,7 +83,7 @@ fn a_lease_is_charged_to_no_stranger() {
 fn a_dry_key_is_dry_until_its_token_is_back() {
     explore_rotated("a dry key", EXECUTIONS_LEAST, |roles: [usize; 2]| {
         let (engine, clock) = engine(one_a_second(1));
-        let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(true)).expect("memory for two slots");
+        let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(1)).expect("memory for two slots");
         assert!(passed(&table.check_on(&engine, KEY, 1, Missed::NotOurs)));
         let shared = Arc::new((table, engine));
         let admitted = in_threads(roles, move |role| {

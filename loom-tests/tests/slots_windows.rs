@@ -23,7 +23,7 @@ fn window_roll_in_the_slots() {
     for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
         explore_rotated("window roll", EXECUTIONS_LEAST, move |roles: [usize; 3]| {
             let (engine, clock) = engine(a_second(1, alignment));
-            let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(false)).expect("memory for two slots");
+            let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(0)).expect("memory for two slots");
             assert!(passed(&table.check_on(&engine, KEY, 1, Missed::NotOurs)));
             let shared = Arc::new((table, engine));
             let it = shared.clone();

@@ -12,11 +12,11 @@
 //!   other charge; what is spent is never more than what was charged. A slot that changes hands meanwhile
 //!   takes nothing from a lease: that was paid for. An exchange that fell on a stranger's word makes no
 //!   lease.
-//! * **A lease lives while the clock stands still.** It is spent only at the very reading it was charged at. In the
-//!   limiter's time both happen at once: every bound holds as if there were no leases, and no window
-//!   sees a token of the window before it. A clock that never stands still makes leases of nothing.
-//! * **Nothing is given back.** What is left when the clock moves lapses. So a lease is at most 1/512 of what the
-//!   thread spent on the key at this reading or at its last, whichever was more: what lapses in all is less
+//! * **A lease is short.** A bucket's is spent within a millisecond of the limiter's time: any bound on what a bucket
+//!   admits in Δ is one of Δ + 1 ms. A window's is spent at the very reading of the clock that it was charged at: no
+//!   window sees a token of the one before it.
+//! * **Nothing is given back.** What is left at the end lapses. So a lease is at most 1/512 of what the
+//!   thread spent on the key in this span or in its last, whichever was more: what lapses in all is less
 //!   than 0.4 % of what was spent (0.6 % of a window's limit, if the window before was used up too). It is at most
 //!   1/16 of what is available, so that the last tokens go singly to whoever asks.
 //! * **No ids.** A shard is the thread's own memory and is named by limiter and key; limiters are numbered and
@@ -58,14 +58,14 @@ pub struct Shard {
     /// The number of the limiter; 0: nobody's.
     limiter: Cell<u64>,
     key: Cell<u64>,
-    /// The limiter's time that the lease, and what is counted, is of.
+    /// The limiter's time at which the span began that the lease, and what is counted, is of.
     ns: Cell<u64>,
     /// The key's word as the last lease left it: with all of that charged.
     word: Cell<u64>,
     /// Charged, and not spent.
     left: Cell<u64>,
     spent: Cell<u64>,
-    /// What was spent at the time before.
+    /// What was spent in the span before.
     spent_before: Cell<u64>,
     leases: Cell<u64>,
     /// Losses since `lost_ns`, within [`LOSSES_NS`].
@@ -124,9 +124,15 @@ impl Shard {
         self.ns.set(ns);
     }
 
-    /// Moves on to `ns`, where what is left lapses. Returns what came of the leases before, if there were any.
-    pub fn roll(&self, ns: u64) -> Option<Ended> {
-        if self.ns.get() == ns {
+    /// Whether what was leased may be spent at `ns`. A clock that has stepped back is as good as one far ahead.
+    #[inline(always)]
+    fn is_live(&self, life_ns: u64, ns: u64) -> bool {
+        ns.wrapping_sub(self.ns.get()) < life_ns
+    }
+
+    /// Moves on to `ns`, if what was leased is over then, and lapses. Returns what came of it, if there was any.
+    fn roll(&self, life_ns: u64, ns: u64) -> Option<Ended> {
+        if self.is_live(life_ns, ns) {
             return None;
         }
         self.ns.set(ns);
@@ -141,12 +147,12 @@ impl Shard {
         (spent / SPENT_PER_LEASED).saturating_sub(self.left.get())
     }
 
-    /// Takes `cost` from the lease, if that is of `ns` and enough.
+    /// Takes `cost` from the lease, if that is live at `ns` and enough.
     #[inline(always)]
-    fn spend(&self, ns: u64, cost: u64) -> Option<Charged> {
+    fn spend(&self, life_ns: u64, ns: u64, cost: u64) -> Option<Charged> {
         // A cost of 0 wraps to the largest: it looks at the word itself.
         let is_enough = cost.wrapping_sub(1) < self.left.get();
-        ((self.ns.get() == ns) & is_enough).then(|| {
+        (self.is_live(life_ns, ns) & is_enough).then(|| {
             self.left.set(self.left.get() - cost);
             self.spent.set(self.spent.get() + cost);
             Charged { decided: Decided { outcome: Outcome::Pass, next: self.word.get() }, ns }
@@ -173,18 +179,19 @@ pub struct Hot {
     limiter: u64,
     /// Hot before this time, in the limiter's nanoseconds.
     until_ns: Padded<AtomicU64>,
-    is_used: bool,
+    /// How long a lease may be spent; 0: there are none.
+    life_ns: u64,
 }
 
 impl Hot {
-    /// A cold limiter's; for good, if it is not `is_used`.
-    pub fn new(is_used: bool) -> Self {
+    /// A cold limiter's, whose leases will last `life_ns` each; cold for good, if that is 0.
+    pub fn new(life_ns: u64) -> Self {
         static LIMITERS: Tally = Tally::new(1);
         Self {
             // ORDERING: Relaxed: numbers only have to differ.
             limiter: LIMITERS.fetch_add(1, Ordering::Relaxed),
             until_ns: Padded::default(),
-            is_used,
+            life_ns,
         }
     }
 
@@ -197,7 +204,7 @@ impl Hot {
 
     fn heat(&self, ns: u64) {
         // Most of the time half of it is left, and nothing is written.
-        if self.is_used && !self.is_hot(ns.saturating_add(HOT_NS / 2)) {
+        if self.life_ns > 0 && !self.is_hot(ns.saturating_add(HOT_NS / 2)) {
             self.until_ns.0.store(ns.saturating_add(HOT_NS), Ordering::Relaxed);
         }
     }
@@ -222,12 +229,12 @@ impl Hot {
 
     /// A check of the key has lost an exchange at `ns`.
     pub fn lost(&self, key: u64, ns: u64) {
-        if !self.is_used {
+        if self.life_ns == 0 {
             return;
         }
         Self::at(key, |shard| {
             if !self.owns(shard, key) {
-                if shard.left.get() > 0 && ns.wrapping_sub(shard.ns.get()) < LOSSES_NS {
+                if shard.left.get() > 0 && shard.is_live(LOSSES_NS, ns) {
                     return; // another key's lease, that may be live
                 }
                 shard.give_to(self.limiter, key, ns);
@@ -256,7 +263,12 @@ impl Hot {
     /// Takes `cost` from the thread's lease of the key, if it has enough of one.
     #[inline(always)]
     pub fn spend(&self, key: u64, ns: u64, cost: u64) -> Option<Charged> {
-        self.shard(key, |shard| shard.spend(ns, cost))
+        self.shard(key, |shard| shard.spend(self.life_ns, ns, cost))
+    }
+
+    /// Lets the key's shard move on to `ns`. Returns what came of leases that are over, if there were any.
+    pub fn roll(&self, shard: &Shard, ns: u64) -> Option<Ended> {
+        shard.roll(self.life_ns, ns)
     }
 
     /// Notes in the key's shard what a check of `cost` came to, and keeps its lease.
@@ -270,7 +282,7 @@ impl Hot {
             Outcome::Exhausted => self.heat(ns),
             Outcome::TooLarge => {}
         }
-        if tokens > 0 && shard.ns.get() == ns {
+        if tokens > 0 {
             shard.left.set(shard.left.get() + tokens);
             shard.word.set(decided.next);
             shard.leases.set(shard.leases.get() + 1);

@@ -24,6 +24,7 @@ pub use window::Windowed;
 use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Limit, Shape, Window};
+use crate::time::TICK_NS;
 use crate::time::timebase::{Timebase, nanoseconds};
 
 /// Bit 63: the word is the table's, not a value.
@@ -256,6 +257,15 @@ impl Rule {
     /// What is left of the limit at `moment`: of the tighter window.
     pub fn remaining(&self, word: u64, moment: u64) -> u64 {
         self.parts(word, moment).iter().map(Part::remaining).min().unwrap_or(0)
+    }
+
+    /// How long tokens that were charged may be kept before they are spent, in nanoseconds. A window's must not
+    /// reach the next window, so they keep for one reading of the clock.
+    pub fn lease_ns(&self) -> u64 {
+        match &self.kind {
+            Kind::Bucket(_) => TICK_NS,
+            Kind::Windowed(_) => 1,
+        }
     }
 
     /// If nothing at all can be charged to the word at `moment`: the first moment at which something can.

@@ -119,7 +119,7 @@ fn drained(
     let parts: Vec<_> = streams.iter().map(Stream::whole).collect();
     let runner = entry(&Setup { keys, limit, flooded: false })?;
     let start = Instant::now();
-    let admitted = runner.round(&parts)?.admitted as f64;
+    let admitted = runner.round(&parts, false)?.admitted as f64;
     let burst = f64::from(limit.burst);
     let came_back = runner.comes_back(&limit, start.elapsed()).floor() / burst;
     Ok(Drained { runner, share: admitted / (burst * f64::from(keys)), came_back })
@@ -149,7 +149,7 @@ fn edges(entries: &[Entry], threads: usize) -> Result<Vec<f64>, Box<dyn Error>> 
             sleep_until(*at + EDGE.0);
             let (start, mut admitted) = (Instant::now(), 0);
             while admitted == 0 || at.elapsed() < EDGE.1 {
-                admitted += runner.round(&parts)?.admitted;
+                admitted += runner.round(&parts, false)?.admitted;
             }
             let due = f64::from(SECOND.burst) + runner.comes_back(&SECOND, start.elapsed());
             Ok(admitted as f64 / due)

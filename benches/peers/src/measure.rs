@@ -151,7 +151,7 @@ impl<'a> Filled<'a> {
         parts: &[Part<'_>],
     ) -> Result<(f64, u64), Box<dyn Error>> {
         let start = Instant::now();
-        let round = runner.round(parts)?;
+        let round = runner.round(parts, workload.order == Order::Batches)?;
         let checks: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let right = match self.group.answers {
             Answers::Pass => round.admitted == checks,

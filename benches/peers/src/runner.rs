@@ -22,8 +22,8 @@ pub(crate) trait Runner {
     /// Checks every key once, all of which must pass and be held.
     fn fill(&self, setup: &Setup) -> Result<(), Box<dyn Error>>;
 
-    /// Checks each part on a thread of its own.
-    fn round(&self, parts: &[Part<'_>]) -> Result<Round, Box<dyn Error>>;
+    /// Checks each part on a thread of its own, key by key or batch by batch.
+    fn round(&self, parts: &[Part<'_>], batched: bool) -> Result<Round, Box<dyn Error>>;
 
     /// What evictions have forgiven, in limits of one key.
     fn forgiven_limits(&self) -> f64;
@@ -62,6 +62,15 @@ impl<K: Key + ?Sized, C: Contestant<K>> Timed<K, C> {
         let admitted = K::count(part, |key| contestant.check(key));
         (start.elapsed().as_nanos() as f64 / part.len() as f64, admitted)
     }
+
+    /// The same, batch by batch.
+    #[inline(never)]
+    fn timed_batches(&self, part: Part<'_>) -> (f64, u64) {
+        let contestant = black_box(&self.contestant);
+        let start = Instant::now();
+        let admitted = K::count_batches(part, |keys| contestant.check_batch(keys));
+        (start.elapsed().as_nanos() as f64 / part.len() as f64, admitted)
+    }
 }
 
 impl<K: Key + ?Sized, C: Contestant<K>> Runner for Timed<K, C> {
@@ -88,7 +97,7 @@ impl<K: Key + ?Sized, C: Contestant<K>> Runner for Timed<K, C> {
         }
     }
 
-    fn round(&self, parts: &[Part<'_>]) -> Result<Round, Box<dyn Error>> {
+    fn round(&self, parts: &[Part<'_>], batched: bool) -> Result<Round, Box<dyn Error>> {
         let waiting = AtomicUsize::new(parts.len());
         let threads: Vec<(f64, u64)> = std::thread::scope(|scope| {
             let threads: Vec<_> = parts
@@ -97,7 +106,7 @@ impl<K: Key + ?Sized, C: Contestant<K>> Runner for Timed<K, C> {
                     let waiting = &waiting;
                     scope.spawn(move || {
                         start_together(waiting);
-                        self.timed_loop(part)
+                        if batched { self.timed_batches(part) } else { self.timed_loop(part) }
                     })
                 })
                 .collect();

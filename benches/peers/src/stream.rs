@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::Zipf;
 
-use crate::workload::Order;
+use crate::workload::{BATCH, Order};
 
 /// Keys in one thread's stream. 16 MiB of numbers, 64 MiB of text: longer than any cache keeps, so that a
 /// round never finds its own keys still warm from the round before, yet read in order, so that the next
@@ -34,7 +34,7 @@ impl Stream {
     pub(crate) fn new(order: Order, keys: u32, thread: u64) -> Result<Self, Box<dyn std::error::Error>> {
         let rng = StdRng::seed_from_u64(0x7469_6465 + thread);
         Ok(Self::of(match order {
-            Order::Uniform => drawn(Uniform::new(0, keys)?, rng, |key| key),
+            Order::Uniform | Order::Batches => drawn(Uniform::new(0, keys)?, rng, |key| key),
             // Ranks count from 1. The cast is exact: ranks are whole and fit in 32 bits.
             #[allow(clippy::cast_possible_truncation)]
             Order::Zipf => drawn(Zipf::new(f64::from(keys), 1.0)?, rng, |rank| rank as u32 - 1),
@@ -88,6 +88,9 @@ pub(crate) trait Key {
     /// Hands the key of each place to `check`, in order; how often that was true.
     fn count(part: Part<'_>, check: impl FnMut(&Self) -> bool) -> u64;
 
+    /// Hands the keys to `check` in batches of [`BATCH`], in order, for it to tell how often the answer was true.
+    fn count_batches(part: Part<'_>, check: impl FnMut(&[&Self]) -> u64) -> u64;
+
     /// Hands the keys 0 to `keys` to `check`, in order; how often that was true.
     fn count_all(keys: u32, check: impl FnMut(&Self) -> bool) -> u64;
 }
@@ -96,6 +99,12 @@ impl Key for u64 {
     #[inline]
     fn count(part: Part<'_>, mut check: impl FnMut(&Self) -> bool) -> u64 {
         part.ids.iter().map(|&id| u64::from(check(&id.into()))).sum()
+    }
+
+    #[inline]
+    fn count_batches(part: Part<'_>, mut check: impl FnMut(&[&Self]) -> u64) -> u64 {
+        let batches = part.ids.as_chunks::<BATCH>().0.iter();
+        batches.map(|ids| check(&ids.map(u64::from).each_ref())).sum()
     }
 
     fn count_all(keys: u32, mut check: impl FnMut(&Self) -> bool) -> u64 {
@@ -113,6 +122,13 @@ impl Key for str {
             text = rest;
         }
         count
+    }
+
+    #[inline]
+    fn count_batches(part: Part<'_>, mut check: impl FnMut(&[&Self]) -> u64) -> u64 {
+        let batches = part.text.as_bytes().chunks_exact(BATCH * TEXT_LEN);
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default(); // ASCII, so it is never the default
+        batches.map(|batch| check(&batch.chunks_exact(TEXT_LEN).map(text).collect::<Vec<_>>())).sum()
     }
 
     fn count_all(keys: u32, mut check: impl FnMut(&Self) -> bool) -> u64 {

@@ -33,6 +33,9 @@ const ALL_PASS: TokenLimit = TokenLimit { tokens: 6, period: Duration::from_secs
 /// One a day: the check that fills the limiter beforehand takes it, and every other is refused.
 const ALL_REFUSED: TokenLimit = TokenLimit { tokens: 1, period: Duration::from_secs(24 * 60 * 60), burst: 1 };
 
+/// What comes back is a fraction of what is asked for: a fifth or less, for whoever is asked on two cores.
+const OVERLOADED: TokenLimit = TokenLimit { tokens: 3_000_000, period: Duration::from_secs(1), burst: 3_000 };
+
 /// A key of the flood owes a hundredth of its limit, and owes it as long as the flood lasts: there is always
 /// somebody who could be evicted at little cost, and never anybody who is idle.
 const OWES_A_LITTLE: TokenLimit = TokenLimit { tokens: 1, period: Duration::from_secs(60 * 60), burst: 100 };
@@ -62,9 +65,14 @@ pub(crate) enum Order {
     Uniform,
     /// Key of rank r with odds in proportion to 1/r: a few are asked for again and again.
     Zipf,
+    /// As uniform, with [`BATCH`] keys at hand each time.
+    Batches,
     /// New keys only, each of them once.
     OneShot,
 }
+
+/// Keys in a batch.
+pub(crate) const BATCH: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
@@ -98,6 +106,12 @@ impl Group {
         self
     }
 
+    fn overloaded(mut self) -> Self {
+        self.setup.limit = OVERLOADED;
+        self.answers = Answers::Any;
+        self
+    }
+
     fn flooded(mut self) -> Self {
         (self.setup.limit, self.setup.flooded) = (OWES_A_LITTLE, true);
         self.answers = Answers::Any;
@@ -110,7 +124,11 @@ impl Group {
 pub(crate) fn all(cores: usize, quick: bool) -> Vec<Group> {
     let (ids, texts) = (line_up::for_ids(false), line_up::for_texts(quick));
     vec![
-        Group::new(10_000_000, line_up::for_many()).workload("uniform_10m", 1, Order::Uniform),
+        Group::new(10_000_000, line_up::for_many()).workload("uniform_10m", 1, Order::Uniform).workload(
+            "batch_10m",
+            1,
+            Order::Batches,
+        ),
         Group::new(1_000_000, line_up::for_ids(quick))
             .workload("uniform_1m", 1, Order::Uniform)
             .workload("zipf_1m", 1, Order::Zipf)
@@ -120,6 +138,7 @@ pub(crate) fn all(cores: usize, quick: bool) -> Vec<Group> {
         Group::new(1_000_000, line_up::for_flood()).flooded().workload("flood", 1, Order::OneShot),
         Group::new(1_000, ids.clone()).workload("uniform_1k", 1, Order::Uniform),
         Group::new(1, ids.clone()).workload("hot", cores, Order::Uniform),
+        Group::new(1, ids.clone()).overloaded().workload("overload_hot", cores, Order::Uniform),
         Group::new(1, ids).refused().workload("refused_hot", cores, Order::Uniform),
     ]
 }

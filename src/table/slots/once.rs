@@ -42,7 +42,7 @@ impl SlotTable {
     fn check_hot<C: Clock>(&self, engine: &Engine<C>, hash: u64, ns: u64, cost: u64) -> Option<Charged> {
         let key = fingerprint(hash);
         self.hot.shard(key, |shard| {
-            if let Some(ended) = shard.roll(ns) {
+            if let Some(ended) = self.hot.roll(shard, ns) {
                 self.counters.add(hash, Counter::Leases, ended.leases);
                 self.counters.add(hash, Counter::Lapsed, ended.lapsed);
             }

@@ -34,6 +34,12 @@ pub(crate) trait Contestant<K: ?Sized>: Sized + Sync {
     /// Takes one token of `key`; true if it was there.
     fn check(&self, key: &K) -> bool;
 
+    /// Takes one token of each key, which are all at hand; how many were there.
+    #[inline]
+    fn check_batch(&self, keys: &[&K]) -> u64 {
+        keys.iter().map(|key| u64::from(self.check(key))).sum()
+    }
+
     /// How many keys it holds, if it can tell exactly.
     fn keys_held(&self) -> Option<usize> {
         None

@@ -56,6 +56,13 @@ impl<K: Hash + ?Sized> Contestant<K> for Slots {
         self.0.check(key).is_ok()
     }
 
+    #[inline]
+    fn check_batch(&self, keys: &[&K]) -> u64 {
+        let mut admitted = 0;
+        self.0.check_many(keys.iter().copied(), |answer| admitted += u64::from(answer.is_ok()));
+        admitted
+    }
+
     fn forgiven_limits(&self) -> f64 {
         self.0.stats().forgiven_limits
     }
