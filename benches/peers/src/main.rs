@@ -67,6 +67,9 @@ fn chosen(mut groups: Vec<Group>, only: Option<&str>) -> Result<Vec<Group>, Box<
 
 /// Times every workload of every group, and reports.
 fn time(groups: &[Group], cores: usize, options: &Options) -> Result<(), Box<dyn Error>> {
+    // While the others take their turns nobody asks for tidegate's time, which would fall asleep, and be late to
+    // wake: a server that serves has no such pauses.
+    let _awake = contestants::keep_awake()?;
     let (pace, start) = (options.pace(), Instant::now());
     let (mut rows, mut held, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     let mut to_do: usize = groups.iter().map(|group| group.workloads.len()).sum();

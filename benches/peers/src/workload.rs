@@ -138,7 +138,7 @@ pub(crate) fn all(cores: usize, quick: bool) -> Vec<Group> {
         Group::new(1_000_000, line_up::for_flood()).flooded().workload("flood", 1, Order::OneShot),
         Group::new(1_000, ids.clone()).workload("uniform_1k", 1, Order::Uniform),
         Group::new(1, ids.clone()).workload("hot", cores, Order::Uniform),
-        Group::new(1, ids.clone()).overloaded().workload("overload_hot", cores, Order::Uniform),
+        Group::new(1, line_up::for_overload()).overloaded().workload("overload_hot", cores, Order::Uniform),
         Group::new(1, ids).refused().workload("refused_hot", cores, Order::Uniform),
     ]
 }

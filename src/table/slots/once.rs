@@ -51,7 +51,10 @@ impl SlotTable {
             }
             let mut precise_ns = None;
             if shard.is_dry(engine.rule.moment(ns, key)) {
-                let ns = engine.precise_ns();
+                let ns = match engine.clock.lag_bound_ns() {
+                    Some(lag_ns) if shard.is_dry(engine.rule.moment(ns.saturating_add(lag_ns), key)) => ns,
+                    _ => engine.precise_ns(),
+                };
                 let moment = engine.rule.moment(ns, key);
                 if shard.is_dry(moment) {
                     return Some(Charged { decided: engine.rule.decide(shard.dry(), moment, cost), ns });

@@ -11,6 +11,7 @@ use crate::runner::{Runner, Timed};
 use crate::workload::{Setup, TokenLimit};
 
 use floor::Floor;
+pub(crate) use ours::keep_awake;
 use ours::{Exact, Slots};
 use rivals::{Governor, Pingora, QuotaRs, RateNet, TokioRateLimit, Trypema};
 
@@ -104,6 +105,18 @@ pub(crate) fn for_many() -> Vec<Entry> {
         Timed::<u64, Exact<u64>>::boxed,
         Timed::<u64, Floor>::boxed,
         Timed::<u64, Governor<u64>>::boxed,
+    ]
+}
+
+/// Where a second's worth of tokens is more than the burst, and intervals end while threads ask: one of the others
+/// cannot be told such a limit, and one panics there at times.
+pub(crate) fn for_overload() -> Vec<Entry> {
+    vec![
+        Timed::<u64, Slots>::boxed,
+        Timed::<u64, Exact<u64>>::boxed,
+        Timed::<u64, Governor<u64>>::boxed,
+        Timed::<u64, QuotaRs<u64>>::boxed,
+        Timed::<u64, RateNet>::boxed,
     ]
 }
 

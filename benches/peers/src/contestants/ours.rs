@@ -3,6 +3,8 @@
 use std::borrow::Borrow;
 use std::error::Error;
 use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate::{ExactLimiter, Limit, Limiter, Rate};
 
@@ -15,6 +17,22 @@ pub(super) const EXACT: &str = "tidegate exact";
 fn bucket(limit: &TokenLimit) -> Limit {
     Limit::bucket(Rate::new(limit.tokens.into(), limit.period), limit.burst.into())
 }
+
+/// Asks for the time once a millisecond, as other traffic of a server would, until the result is dropped.
+pub(crate) fn keep_awake() -> Result<Awake, Box<dyn Error>> {
+    let (awake, other) = (Arc::new(()), Limiter::builder(Limit::bucket(Rate::per_second(1), 1)).build()?);
+    let is_wanted = Arc::downgrade(&awake);
+    std::thread::spawn(move || {
+        while is_wanted.upgrade().is_some() {
+            let _ = other.check("traffic");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    Ok(Awake(awake))
+}
+
+/// Keeps tidegate's clock going.
+pub(crate) struct Awake(#[expect(dead_code, reason = "to be dropped")] Arc<()>);
 
 /// The exact table. Flooded, it refuses newcomers as long as everybody it holds owes something.
 pub(super) struct Exact<K>(ExactLimiter<K>);
