@@ -22,6 +22,8 @@ use tidegate::{
 };
 
 const THREADS: usize = 8;
+/// How long a bucket's leased tokens may be kept.
+const LEASE: Duration = Duration::from_millis(1);
 const PROGRESS: Duration = Duration::from_secs(10);
 /// Keys that a table of either kind has room for: one window of slots, and as many places.
 const ROOM: u64 = 32;
@@ -295,7 +297,9 @@ impl Scene {
             }
         });
         let after_ns = counter.precise();
-        let lag = if self.has_lag { ticking.lag_max() } else { Duration::ZERO } + self.resolution;
+        let lag = if self.has_lag { ticking.lag_max() } else { Duration::ZERO };
+        let lease = if matches!(self.shape, Shape::Bucket { .. }) { LEASE } else { Duration::ZERO };
+        let lag = lag + lease + self.resolution;
         let since = |ns: u64| Duration::from_nanos(after_ns - ns) + lag;
         let most_in_turn = self.shape.most(since(before_ns));
         let most_in_all = self.shape.most(since(self.began_ns));

@@ -10,14 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{at_once, secs};
+use common::{LEASE, at_once, secs};
 use proptest::prelude::*;
 use tidegate::{Alignment, Clock, Limit, Limiter, Manual, Rate, Reason, Window};
 
 const KEY: u64 = 7;
 const ATTEMPTS: usize = 4;
-/// How long a bucket's lease may be spent.
-const LEASE_NS: u128 = 1_000_000;
 
 fn leasing(limit: Limit) -> (Limiter<Manual>, Manual) {
     let clock = Manual::new();
@@ -52,7 +50,7 @@ fn race(rate: u64, threads: usize, span: Duration) -> Race {
     let opened = loads.iter().map(|load| load.1).min().unwrap();
     let emptied = clock.precise();
     let rest = (0..).take_while(|_| limiter.allow(&KEY)).count() as u128;
-    let elapsed_ns = u128::from(clock.precise() - before) + clock.lag_max().as_nanos() + LEASE_NS;
+    let elapsed_ns = u128::from(clock.precise() - before) + (clock.lag_max() + LEASE).as_nanos();
     let in_time = |ns: u128| u128::from(rate) * ns / 1_000_000_000;
     // Leases that are still open lapse, and are counted, when their threads look again: never. What ended before is.
     let stats = limiter.stats();
@@ -155,6 +153,30 @@ fn the_switch_turns_leases_off() {
         // What is told is never more than there is, and less by a lease at most: 1/512 of a million spent.
         assert!(remaining.iter().zip(1..).all(|(&told, spent)| told <= 100_000 - spent), "{remaining:?}");
         assert!(remaining.iter().zip(1..).all(|(&told, spent)| told + 2_048 >= 100_000 - spent));
+    }
+}
+
+/// A thread leases, and the clock moves: within the millisecond the bucket's tokens are there, then they are not. A
+/// window's are gone at once.
+#[test]
+fn a_lease_is_spent_within_a_millisecond() {
+    let bucket = Limit::bucket(Rate::per_hour(1), 16_000);
+    let window = Limit::window(Window::new(16_000, secs(3_600))).align(Alignment::Clock).count_refused(false);
+    for (limit, later_ns, is_live) in
+        [(bucket, 999_999, true), (bucket, 1_000_000, false), (window, 1, false)]
+    {
+        let (limiter, clock) = leasing(limit);
+        assert!(limiter.allow(&KEY));
+        limiter.warm(&KEY);
+        assert!(limiter.allow(&KEY));
+        // Another thread takes all that is left.
+        let rest = thread::scope(|scope| {
+            scope.spawn(|| (0..).take_while(|_| limiter.allow(&KEY)).count() as u64).join().unwrap()
+        });
+        assert!((14_000..15_998).contains(&rest), "{rest}");
+        clock.advance(Duration::from_nanos(later_ns));
+        let admitted = (0..20_000).filter(|_| limiter.allow(&KEY)).count() as u64;
+        assert_eq!(admitted, if is_live { 15_998 - rest } else { 0 }, "{limit:?}, {later_ns} ns later");
     }
 }
 

@@ -8,7 +8,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::at_once;
+use common::{LEASE, at_once};
 use tidegate::{Clock, Limit, Limiter, Manual, Precise, Rate, Ticking};
 
 const ATTEMPTS: usize = 4;
@@ -37,7 +37,7 @@ fn holds<C: Clock>(clock: C, rate: u64, burst: u64, threads: usize) -> bool {
     let refused = loads.iter().map(|load| load.2).max().unwrap();
     let in_time = |ns: u128| u128::from(rate) * ns / 1_000_000_000;
     let admitted: u128 = loads.iter().map(|load| u128::from(load.0)).sum();
-    let lag_ns = clock.lag_max().as_nanos();
+    let lag_ns = (clock.lag_max() + LEASE).as_nanos();
     let bound = u128::from(burst) + in_time(u128::from(elapsed_ns) + lag_ns) + threads as u128;
     let due = u128::from(burst) + in_time(u128::from(refused.saturating_sub(opened)));
     println!("{rate}/s, burst {burst}, {threads} threads: {admitted} admitted, {due} due, bound {bound}");

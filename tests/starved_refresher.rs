@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::at_once;
+use common::{LEASE, at_once};
 use tidegate::{Clock, ExactLimiter, Limit, Limiter, Precise, Rate, Ticking, Window};
 
 /// Threads that ask for the key whose bound is looked at, and how often a thread is refused before it stops.
@@ -88,7 +88,7 @@ fn admits(allow: impl Fn() -> bool + Sync, rest: Duration, least: u64, bound: im
             .sum();
             let elapsed = Duration::from_nanos(counter.precise() - before);
             let (lag, stalls) = (ticking.lag_max(), ticking.stalls());
-            let most = bound(elapsed + lag) + THREADS as u64;
+            let most = bound(elapsed + lag + LEASE) + THREADS as u64;
             assert!(
                 admitted <= most,
                 "{admitted} in {elapsed:?}, lag {lag:?}, {stalls} stalls: bound {most}"

@@ -77,6 +77,9 @@ impl Dice {
     }
 }
 
+/// How long a bucket's leased tokens may be kept: a `Limiter`'s bucket admits in Δ what it may in Δ and this.
+pub const LEASE: Duration = Duration::from_millis(1);
+
 /// Whole seconds.
 pub const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
