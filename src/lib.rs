@@ -7,6 +7,7 @@ mod exact;
 mod limit;
 mod limiter;
 mod settings;
+mod single;
 mod sync;
 mod table;
 mod time;
@@ -18,6 +19,7 @@ pub use error::ConfigError;
 pub use exact::{ExactBuilder, ExactLimiter};
 pub use limit::{Alignment, Limit, Rate, Window};
 pub use limiter::{Builder, Limiter};
+pub use single::{SingleBuilder, SingleLimiter};
 pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
 
@@ -31,7 +33,7 @@ pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     pub use crate::table::{
         Answer, Charged, Engine, Entry, ExactTable, Hashing, Hot, Lease, Lines, Map, Missed, PapayaMap,
-        Places, SEALED, SlotTable, Stored,
+        Places, SEALED, Single, SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const ROWS: [&[&str]; 9] = [
     &["http", "notify"],
     &["policy"],
-    &["limiter", "exact"],
+    &["limiter", "exact", "single"],
     &["settings"],
     &["table"],
     &["answer"],

@@ -26,8 +26,9 @@
 
 use std::cell::Cell;
 
-use super::Charged;
+use super::{Charged, Engine, Missed};
 use crate::sync::{AtomicU64, Ordering, Padded, Tally, each_thread_has};
+use crate::time::Clock;
 use crate::word::{Decided, Outcome, Rule};
 
 /// How long a limiter stays hot after it was last found so.
@@ -54,7 +55,7 @@ const AVAILABLE_PER_LEASED: u64 = 1;
 /// One thread's share of one key.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct Shard {
+struct Shard {
     /// The number of the limiter; 0: nobody's.
     limiter: Cell<u64>,
     key: Cell<u64>,
@@ -142,7 +143,7 @@ impl Shard {
     }
 
     /// The most tokens that may be leased now.
-    pub fn lease_max(&self) -> u64 {
+    fn lease_max(&self) -> u64 {
         let spent = self.spent.get().max(self.spent_before.get());
         (spent / SPENT_PER_LEASED).saturating_sub(self.left.get())
     }
@@ -161,13 +162,8 @@ impl Shard {
 
     /// Whether the key is known to be dry at a moment.
     #[inline]
-    pub fn is_dry(&self, moment: u64) -> bool {
+    fn is_dry(&self, moment: u64) -> bool {
         moment < self.dry_until.get()
-    }
-
-    /// The word by which it is.
-    pub fn dry(&self) -> u64 {
-        self.dry.get()
     }
 }
 
@@ -181,6 +177,8 @@ pub struct Hot {
     until_ns: Padded<AtomicU64>,
     /// How long a lease may be spent; 0: there are none.
     life_ns: u64,
+    leases: Tally,
+    lapsed: Tally,
 }
 
 impl Hot {
@@ -192,6 +190,8 @@ impl Hot {
             limiter: LIMITERS.fetch_add(1, Ordering::Relaxed),
             until_ns: Padded::default(),
             life_ns,
+            leases: Tally::default(),
+            lapsed: Tally::default(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Hot {
 
     /// The calling thread's shard of this key, if it has one.
     #[inline(always)]
-    pub fn shard<T>(&self, key: u64, use_it: impl FnOnce(&Shard) -> Option<T>) -> Option<T> {
+    fn shard<T>(&self, key: u64, use_it: impl FnOnce(&Shard) -> Option<T>) -> Option<T> {
         Self::at(key, |shard| if self.owns(shard, key) { use_it(shard) } else { None })
     }
 
@@ -266,13 +266,103 @@ impl Hot {
         self.shard(key, |shard| shard.spend(self.life_ns, ns, cost))
     }
 
-    /// Lets the key's shard move on to `ns`. Returns what came of leases that are over, if there were any.
-    pub fn roll(&self, shard: &Shard, ns: u64) -> Option<Ended> {
-        shard.roll(self.life_ns, ns)
+    /// The check of a hot key that has no lease which is enough: refused again, or one attempt on the word that is
+    /// `found` with a way to tell whether it is still the key's. `None` if the thread has no shard for the key, or the
+    /// attempt does not settle it.
+    pub fn check<'w, C: Clock, F: Fn() -> bool + Copy>(
+        &self,
+        engine: &Engine<C>,
+        key: u64,
+        ns: u64,
+        cost: u64,
+        found: impl FnOnce() -> Option<(&'w AtomicU64, F)>,
+    ) -> Option<Charged> {
+        self.shard(key, |shard| {
+            self.roll(shard, ns);
+            if cost == 0 {
+                return None;
+            }
+            let mut precise_ns = None;
+            if shard.is_dry(engine.rule.moment(ns, key)) {
+                let ns = match engine.clock.lag_bound_ns() {
+                    Some(lag_ns) if shard.is_dry(engine.rule.moment(ns.saturating_add(lag_ns), key)) => ns,
+                    _ => engine.precise_ns(),
+                };
+                let moment = engine.rule.moment(ns, key);
+                if shard.is_dry(moment) {
+                    let decided = engine.rule.decide(shard.dry.get(), moment, cost);
+                    return Some(Charged { decided, ns });
+                }
+                precise_ns = Some(ns);
+            }
+            let (word, is_ours) = found()?;
+            let lost = |ns| self.lost(key, ns);
+            let precisely = |ns| {
+                let charged = engine.charge_precisely(word, ns, key, cost, is_ours, lost)?;
+                Some(Lease { charged, tokens: 0 })
+            };
+            let lease = match precise_ns {
+                Some(ns) => precisely(ns)?,
+                None => match engine.lease_once(word, ns, key, cost, shard.lease_max(), is_ours) {
+                    Ok(lease) => lease,
+                    Err(Missed::Doubtful) => precisely(engine.precise_ns())?,
+                    Err(missed) => {
+                        if missed == Missed::Lost {
+                            lost(ns);
+                        }
+                        return None;
+                    }
+                },
+            };
+            self.note(&engine.rule, shard, cost, lease);
+            Some(lease.charged)
+        })
+    }
+
+    /// Goes on where one attempt on the key's `word` has missed: until it is charged, or refused by a precise reading.
+    /// `None` as for [`charge`](Engine::charge).
+    pub fn charge_on<C: Clock>(
+        &self,
+        engine: &Engine<C>,
+        word: &AtomicU64,
+        key: u64,
+        cost: u64,
+        missed: Missed,
+        is_ours: impl Fn() -> bool,
+    ) -> Option<Charged> {
+        let lost = |ns| self.lost(key, ns);
+        match missed {
+            Missed::Lost => lost(engine.coarse_ns()),
+            Missed::NotOurs => {}
+            Missed::Doubtful => {
+                let ns = engine.precise_ns();
+                let charged = engine.charge_precisely(word, ns, key, cost, is_ours, lost)?;
+                if charged.decided.outcome == Outcome::Exhausted {
+                    lost(charged.ns); // whoever is refused over and over need not ask the word each time
+                }
+                return Some(charged);
+            }
+        }
+        engine.charge(word, key, cost, is_ours, lost)
+    }
+
+    /// Lets the key's shard move on to `ns`, where its lease may be over.
+    fn roll(&self, shard: &Shard, ns: u64) {
+        if let Some(ended) = shard.roll(self.life_ns, ns) {
+            // ORDERING: Relaxed: a statistic. It is written once a millisecond at most by each thread.
+            self.leases.fetch_add(ended.leases, Ordering::Relaxed);
+            self.lapsed.fetch_add(ended.lapsed, Ordering::Relaxed);
+        }
+    }
+
+    /// Leases that are over, and tokens of them that nobody spent.
+    pub fn ended(&self) -> Ended {
+        let read = |tally: &Tally| tally.load(Ordering::Relaxed);
+        Ended { leases: read(&self.leases), lapsed: read(&self.lapsed) }
     }
 
     /// Notes in the key's shard what a check of `cost` came to, and keeps its lease.
-    pub fn note(&self, rule: &Rule, shard: &Shard, cost: u64, lease: Lease) {
+    fn note(&self, rule: &Rule, shard: &Shard, cost: u64, lease: Lease) {
         let Lease { charged: Charged { decided, ns }, tokens } = lease;
         let moment = rule.moment(ns, shard.key.get());
         shard.dry.set(decided.next);

@@ -5,6 +5,7 @@ mod hash;
 mod hot;
 mod papaya_map;
 mod places;
+mod single;
 mod slots;
 
 pub use exact::{Entry, ExactTable, Map, SEALED, Stored};
@@ -13,6 +14,7 @@ pub use hot::{Hot, Lease};
 pub use papaya_map::PapayaMap;
 pub(crate) use places::PLACES_MAX;
 pub use places::Places;
+pub use single::Single;
 pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};

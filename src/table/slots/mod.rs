@@ -215,7 +215,7 @@ impl SlotTable {
         let (looked_at, live) =
             sample.fold((0, 0), |(all, live), slot| (all + 1, live + u64::from(is_live(&slot))));
         let sum = |counter| self.counters.sum(counter);
-        let forced_evictions = sum(Counter::Forced);
+        let (forced_evictions, ended) = (sum(Counter::Forced), self.hot.ended());
         Stats {
             live_estimate: u64::try_from(u128::from(live) * slots as u128 / u128::from(looked_at.max(1_u64)))
                 .unwrap_or(u64::MAX),
@@ -225,8 +225,8 @@ impl SlotTable {
             full: sum(Counter::Full),
             untracked: sum(Counter::Untracked),
             exhausted: sum(Counter::Exhausted),
-            leases: sum(Counter::Leases),
-            lapsed: sum(Counter::Lapsed),
+            leases: ended.leases,
+            lapsed: ended.lapsed,
             clock_stalls: engine.clock.stalls(),
         }
     }
@@ -239,10 +239,6 @@ impl SlotTable {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
         let request = Request { engine, hot: &self.hot, window, hash, fingerprint, cost };
-        let lost = |ns| self.hot.lost(fingerprint, ns);
-        if missed == Missed::Lost {
-            lost(engine.coarse_ns());
-        }
         // Most keys that are not in the first line are in the second. Beyond, all lines are fetched at once.
         for line in 0..LINES_PER_WINDOW.min(2) {
             let slot = window.guess(line, fingerprint);
@@ -255,19 +251,8 @@ impl SlotTable {
                     Err(missed) => missed,
                 },
             };
-            let charged = match missed {
-                Missed::Doubtful => {
-                    engine.charge_precisely(slot.word, engine.precise_ns(), fingerprint, cost, is_ours, lost)
-                }
-                Missed::Lost | Missed::NotOurs => engine.charge(slot.word, fingerprint, cost, is_ours, lost),
-            };
-            match charged {
-                Some(charged) => {
-                    if missed == Missed::Doubtful && charged.decided.outcome == Outcome::Exhausted {
-                        lost(charged.ns);
-                    }
-                    return Answer::Decided(charged);
-                }
+            match self.hot.charge_on(engine, slot.word, fingerprint, cost, missed, is_ours) {
+                Some(charged) => return Answer::Decided(charged),
                 None => break,
             }
         }

@@ -1,9 +1,8 @@
 //! The road of nearly every check: one attempt, or none.
 
 use super::line::fingerprint;
-use super::stats::Counter;
 use super::{SlotTable, bits, is_still, name_of};
-use crate::table::{Answer, Charged, Engine, Lease, Missed};
+use crate::table::{Answer, Charged, Engine, Missed};
 use crate::time::Clock;
 
 impl SlotTable {
@@ -23,10 +22,8 @@ impl SlotTable {
         let fingerprint = fingerprint(hash);
         let ns = engine.coarse_ns();
         if self.hot.is_hot(ns) {
-            if let Some(charged) = self.hot.spend(fingerprint, ns, cost) {
-                return Ok(charged);
-            }
-            if let Some(charged) = self.check_hot(engine, hash, ns, cost) {
+            let spent = self.hot.spend(fingerprint, ns, cost);
+            if let Some(charged) = spent.or_else(|| self.check_hot(engine, hash, ns, cost)) {
                 return Ok(charged);
             }
         }
@@ -35,32 +32,12 @@ impl SlotTable {
         engine.charge_once(slot.word, ns, fingerprint, cost, || is_still(slot, before))
     }
 
-    /// The check of a key that the thread has a shard for, but no lease that is enough. `None` if it has no shard,
-    /// or one attempt does not settle it.
+    /// The check of a hot key without a lease that is enough.
     #[cold]
     #[inline(never)]
     fn check_hot<C: Clock>(&self, engine: &Engine<C>, hash: u64, ns: u64, cost: u64) -> Option<Charged> {
         let key = fingerprint(hash);
-        self.hot.shard(key, |shard| {
-            if let Some(ended) = self.hot.roll(shard, ns) {
-                self.counters.add(hash, Counter::Leases, ended.leases);
-                self.counters.add(hash, Counter::Lapsed, ended.lapsed);
-            }
-            if cost == 0 {
-                return None;
-            }
-            let mut precise_ns = None;
-            if shard.is_dry(engine.rule.moment(ns, key)) {
-                let ns = match engine.clock.lag_bound_ns() {
-                    Some(lag_ns) if shard.is_dry(engine.rule.moment(ns.saturating_add(lag_ns), key)) => ns,
-                    _ => engine.precise_ns(),
-                };
-                let moment = engine.rule.moment(ns, key);
-                if shard.is_dry(moment) {
-                    return Some(Charged { decided: engine.rule.decide(shard.dry(), moment, cost), ns });
-                }
-                precise_ns = Some(ns);
-            }
+        self.hot.check(engine, key, ns, cost, || {
             let window = self.lines.window(hash);
             let first = window.guess(0, key);
             let (slot, before) = match name_of(first, key) {
@@ -70,24 +47,7 @@ impl SlotTable {
                     (other, name_of(other, key)?)
                 }
             };
-            let is_ours = || is_still(slot, before);
-            let lost = |ns| self.hot.lost(key, ns);
-            let precisely = |ns| engine.charge_precisely(slot.word, ns, key, cost, is_ours, lost);
-            let lease = match precise_ns {
-                Some(ns) => Lease { charged: precisely(ns)?, tokens: 0 },
-                None => match engine.lease_once(slot.word, ns, key, cost, shard.lease_max(), is_ours) {
-                    Ok(lease) => lease,
-                    Err(Missed::Doubtful) => Lease { charged: precisely(engine.precise_ns())?, tokens: 0 },
-                    Err(missed) => {
-                        if missed == Missed::Lost {
-                            lost(ns);
-                        }
-                        return None;
-                    }
-                },
-            };
-            self.hot.note(&engine.rule, shard, cost, lease);
-            Some(lease.charged)
+            Some((slot.word, move || is_still(slot, before)))
         })
     }
 }

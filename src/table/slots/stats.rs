@@ -5,7 +5,7 @@ use crate::sync::{Ordering, Padded, Tally};
 /// Shards of each counter; keys spread over them by hash.
 const SHARDS: usize = 8;
 /// Kinds of events.
-const COUNTERS: usize = 8;
+const COUNTERS: usize = 6;
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,6 @@ pub(super) enum Counter {
     Untracked,
     /// A check gave up after losing every race.
     Exhausted,
-    /// A thread took a lease of a hot key.
-    Leases,
-    /// Leased tokens that nobody spent.
-    Lapsed,
 }
 
 /// Counts by event and shard.

@@ -1,0 +1,67 @@
+//! One word for everybody, and no table.
+
+use super::{Answer, Charged, Engine, Hot, Missed};
+use crate::sync::{AtomicU64, Padded};
+use crate::time::Clock;
+
+/// How often a check that has lost its [`charge`](Engine::charge) starts another before it gives up with `Full`.
+const ATTEMPTS: usize = 16;
+
+/// A word that is nobody's but the limiter's.
+#[derive(Debug)]
+pub struct Single {
+    word: Padded<AtomicU64>,
+    /// What its phase is taken from.
+    key: u64,
+    hot: Hot,
+}
+
+impl Single {
+    /// A word that nothing has been charged to.
+    pub fn new(key: u64, hot: Hot) -> Self {
+        Self { word: Padded::default(), key, hot }
+    }
+
+    /// What its phase is taken from.
+    #[inline]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Decides a request of `cost`, and charges it, if that is a matter of a lease or of one attempt.
+    #[inline(always)]
+    pub fn check_once<C: Clock>(&self, engine: &Engine<C>, cost: u64) -> Result<Charged, Missed> {
+        let ns = engine.coarse_ns();
+        if self.hot.is_hot(ns) {
+            let spent = self.hot.spend(self.key, ns, cost);
+            if let Some(charged) = spent.or_else(|| self.check_hot(engine, ns, cost)) {
+                return Ok(charged);
+            }
+        }
+        engine.charge_once(&self.word.0, ns, self.key, cost, || true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_hot<C: Clock>(&self, engine: &Engine<C>, ns: u64, cost: u64) -> Option<Charged> {
+        self.hot.check(engine, self.key, ns, cost, || Some((&self.word.0, || true)))
+    }
+
+    /// Decides a request of `cost`, and charges it, after [`check_once`](Self::check_once) has `missed`.
+    #[cold]
+    #[inline(never)]
+    pub fn check_on<C: Clock>(&self, engine: &Engine<C>, cost: u64, missed: Missed) -> Answer {
+        for _ in 0..ATTEMPTS {
+            if let Some(charged) = self.hot.charge_on(engine, &self.word.0, self.key, cost, missed, || true) {
+                return Answer::Decided(charged);
+            }
+        }
+        let ns = engine.precise_ns();
+        Answer::Full { ns, room_at_ns: ns }
+    }
+
+    /// Its heat.
+    pub fn hot(&self) -> &Hot {
+        &self.hot
+    }
+}
