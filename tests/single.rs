@@ -111,7 +111,8 @@ fn what_is_due_comes_and_no_more() {
         let rest = (0..).take_while(|_| limiter.allow()).count() as u64;
         let admitted = loads.iter().map(|load| load.0).sum::<u64>() + rest;
         let lag = clock.lag_max() + LEASE;
-        let bound = 100_000 + (clock.precise() - before) / 1_000 + lag.as_micros() as u64 + 4;
+        let in_time = clock.precise() - before + u64::try_from(lag.as_nanos()).unwrap();
+        let bound = 100_000 + in_time / 1_000 + 4;
         let due = 100_000 + (emptied - opened) / 1_000;
         println!("{admitted} admitted, {due} due, bound {bound}");
         assert!(admitted <= bound, "{admitted} admitted, bound {bound}");
