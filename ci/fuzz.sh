@@ -39,7 +39,7 @@ for target in "${targets[@]}"; do
     mkdir -p "fuzz/corpus/$target" "fuzz/seeds/$target"
     if cargo "+$nightly" fuzz run --target-dir "$target_dir" "$target" \
         "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+        -max_total_time="$seconds" -timeout=30 -rss_limit_mb=2048 -print_final_stats=1 \
         >"$log" 2>&1 </dev/null; then
         runs=$(awk '/stat::number_of_executed_units:/ { print $2 }' "$log")
         [[ ${runs:-0} -gt 0 ]] || { cat "$log"; echo "fuzz $target: ran no input" >&2; exit 1; }
