@@ -18,6 +18,8 @@ const STEPS_MAX: usize = 64;
 const MOVES_MAX: usize = 256;
 /// After so many checks no other move begins: a flood is many, and each looks at the whole log.
 const CHECKS_MAX: u32 = 2_000;
+/// How long a bucket's leased tokens may be kept.
+const LEASE_NS: u128 = 1_000_000;
 /// As in the other games: six years are inside every limiter's own time.
 const TIME_MAX_NS: u128 = 6 * 365 * 24 * 60 * 60 * 1_000_000_000;
 /// Slots in which a key of the slot table may stand.
@@ -609,7 +611,8 @@ impl Game {
     }
 
     fn most(&self, part: usize, from_ns: u128, times: u128) -> u128 {
-        self.asked.most(part, from_ns, self.latest_ns, self.slack_ns).saturating_mul(times)
+        let held_ns = if self.leases && self.asked.rate.is_some() { LEASE_NS } else { 0 };
+        self.asked.most(part, from_ns, self.latest_ns, self.slack_ns + held_ns).saturating_mul(times)
     }
 
     /// Who is turned away, let pass or forced out is counted, as the choice of [`OnFull`] has it.
