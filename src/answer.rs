@@ -104,8 +104,8 @@ impl Pass {
         self.snapshot.tightest().limit
     }
 
-    /// What would still pass right now, in units of cost. Of a hot key's (see [`leases`](crate::Builder::leases)) it may
-    /// be more by what threads have leased, each a 16th of what is left at most.
+    /// What would still pass right now, in units of cost. Of a hot key (see [`leases`](crate::Builder::leases)) it may be
+    /// what would have passed a millisecond ago, less what threads have leased, each a 16th of it at most.
     pub fn remaining(&self) -> u64 {
         self.snapshot.tightest().remaining()
     }
