@@ -2,6 +2,7 @@
 //! process. `benches/README.md` says how to run it and how to read what it prints.
 
 mod contestants;
+mod count;
 mod decisions;
 mod measure;
 mod memory;
@@ -40,6 +41,9 @@ const DECISIONS: &str = "decisions";
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let cores = std::thread::available_parallelism()?.get();
     let only = options.only.as_deref();
+    if let Some(contestant) = &options.count {
+        return count::count(&chosen(workload::all(cores, false), only)?, contestant);
+    }
     if only != Some(DECISIONS) {
         time(&chosen(workload::all(cores, options.quick), only)?, cores, options)?;
     }

@@ -19,6 +19,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WORKLOAD")]
     pub(crate) only: Option<String>,
 
+    /// Time nothing: have CONTESTANT check the keys of the one workload that --only names, on one thread, for a
+    /// profiler to watch; `ci/instructions.sh` counts so
+    #[arg(long, value_name = "CONTESTANT", requires = "only", conflicts_with_all = ["quick", "json"])]
+    pub(crate) count: Option<String>,
+
     /// Write the rows to FILE as well
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

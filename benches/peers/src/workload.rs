@@ -48,6 +48,8 @@ pub(crate) struct Setup {
     pub(crate) limit: TokenLimit,
     /// More keys will come than it has room for.
     pub(crate) flooded: bool,
+    /// How keys are hashed, where a run is to be repeated to the instruction; else each limiter chooses at random.
+    pub(crate) seed: Option<u64>,
 }
 
 /// What the timed checks must answer.
@@ -91,7 +93,7 @@ pub(crate) struct Group {
 
 impl Group {
     fn new(keys: u32, entries: Vec<Entry>) -> Self {
-        let setup = Setup { keys, limit: ALL_PASS, flooded: false };
+        let setup = Setup { keys, limit: ALL_PASS, flooded: false, seed: None };
         Self { setup, answers: Answers::Pass, entries, workloads: Vec::new() }
     }
 
