@@ -145,6 +145,17 @@ pub(crate) fn all(cores: usize, quick: bool) -> Vec<Group> {
     ]
 }
 
+/// The same two workloads on each of so many `threads`: a million keys, and one. That one is another limiter's each
+/// time, so that its burst is not used up.
+pub(crate) fn scaling(threads: &[usize]) -> Vec<Group> {
+    let ids = line_up::for_ids(false);
+    let many = threads.iter().fold(Group::new(1_000_000, ids.clone()), |group, &threads| {
+        group.workload("uniform_1m", threads, Order::Uniform)
+    });
+    let one = |&threads| Group::new(1, ids.clone()).workload("hot", threads, Order::Uniform);
+    std::iter::once(many).chain(threads.iter().map(one)).collect()
+}
+
 /// The workloads' names, each once, as a list to read.
 pub(crate) fn names() -> String {
     let groups = all(1, false);
