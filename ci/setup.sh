@@ -14,13 +14,16 @@ for component in rustfmt clippy; do
     "${probe[@]}" >/dev/null 2>&1 || rustup component add "$component"
 done
 
-# libFuzzer, which fuzz.sh links, is C++.
-if ! command -v c++ >/dev/null && ! command -v g++ >/dev/null; then
+# Of the system's packages: libFuzzer, which fuzz.sh links, is C++; instructions.sh counts under valgrind.
+packages=()
+command -v c++ >/dev/null || command -v g++ >/dev/null || packages+=(g++)
+command -v valgrind >/dev/null || packages+=(valgrind)
+if [[ ${#packages[@]} -gt 0 ]]; then
     if [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
         apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}"
     else
-        echo "no C++ compiler here: install one (on Debian: apt-get install g++)" >&2
+        echo "missing here: ${packages[*]} (on Debian: apt-get install ${packages[*]})" >&2
         exit 1
     fi
 fi

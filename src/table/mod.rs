@@ -113,7 +113,7 @@ impl<C: Clock> Engine<C> {
         mut lost: impl FnMut(u64),
     ) -> Option<Charged> {
         for _ in 0..CHARGES {
-            match self.attempt(word, |seen| self.decide(seen, ns, key, cost), |_| is_precise) {
+            match self.attempt(word, (ns, key, cost), |own| own, |_| is_precise) {
                 (Attempt::Done(outcome), next) => {
                     return is_ours().then_some(Charged { decided: Decided { outcome, next }, ns });
                 }
@@ -141,9 +141,8 @@ impl<C: Clock> Engine<C> {
         cost: u64,
         is_ours: impl Fn() -> bool,
     ) -> Result<Charged, Missed> {
-        let decide = |seen| self.decide(seen, ns, key, cost);
-        let attempt = self.attempt(word, decide, |seen| self.stays_refused(seen, ns, key, cost));
-        Self::settle(attempt, ns, is_ours)
+        let may_refuse = |seen| self.stays_refused(seen, ns, key, cost);
+        Self::settle(self.attempt(word, (ns, key, cost), |own| own, may_refuse), ns, is_ours)
     }
 
     /// [`charge_once`](Self::charge_once), with up to `tokens_max` tokens of what is then still available.
@@ -157,8 +156,7 @@ impl<C: Clock> Engine<C> {
         is_ours: impl Fn() -> bool,
     ) -> Result<Lease, Missed> {
         let mut tokens = 0;
-        let decide = |seen| {
-            let own = self.decide(seen, ns, key, cost);
+        let with_lease = |own: Decided| {
             if own.outcome != Outcome::Pass {
                 return own;
             }
@@ -166,7 +164,8 @@ impl<C: Clock> Engine<C> {
             tokens = hot::lease_of(available, tokens_max);
             self.decide(own.next, ns, key, tokens)
         };
-        let attempt = self.attempt(word, decide, |seen| self.stays_refused(seen, ns, key, cost));
+        let may_refuse = |seen| self.stays_refused(seen, ns, key, cost);
+        let attempt = self.attempt(word, (ns, key, cost), with_lease, may_refuse);
         Self::settle(attempt, ns, is_ours).map(|charged| Lease { charged, tokens })
     }
 
@@ -183,12 +182,15 @@ impl<C: Clock> Engine<C> {
         }
     }
 
-    /// The one place where a value is charged. With what came of it goes the word that was left.
+    /// The one place where a value is charged: for a request of `cost` at `ns`, and for what `more` adds to the
+    /// decision. With what came of it goes the word that was left. (Given a closure that decides, the compiler
+    /// made a call of it, which cost every check 20 instructions.)
     #[inline(always)]
     fn attempt(
         &self,
         word: &AtomicU64,
-        decide: impl FnOnce(u64) -> Decided,
+        (ns, key, cost): (u64, u64, u64),
+        more: impl FnOnce(Decided) -> Decided,
         may_refuse: impl Fn(u64) -> bool,
     ) -> (Attempt, u64) {
         // ORDERING: Acquire, and AcqRel at the exchange: `is_ours` reads what the word's owner stored
@@ -198,7 +200,7 @@ impl<C: Clock> Engine<C> {
         if seen & TABLE_BIT != 0 {
             return (Attempt::Mark, seen);
         }
-        let Decided { outcome, next } = decide(seen);
+        let Decided { outcome, next } = more(self.decide(seen, ns, key, cost));
         if outcome == Outcome::Exhausted && !may_refuse(seen) {
             return (Attempt::Doubtful, seen);
         }

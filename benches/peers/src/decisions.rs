@@ -117,7 +117,7 @@ fn drained(
 ) -> Result<Drained, Box<dyn Error>> {
     let streams: Vec<_> = (0..u32::try_from(threads)?).map(|thread| rotations(keys, times, thread)).collect();
     let parts: Vec<_> = streams.iter().map(Stream::whole).collect();
-    let runner = entry(&Setup { keys, limit, flooded: false })?;
+    let runner = entry(&Setup { keys, limit, flooded: false, seed: None })?;
     let start = Instant::now();
     let admitted = runner.round(&parts, false)?.admitted as f64;
     let burst = f64::from(limit.burst);
@@ -138,7 +138,7 @@ fn edges(entries: &[Entry], threads: usize) -> Result<Vec<f64>, Box<dyn Error>> 
         if let Some((_, last)) = built.last() {
             sleep_until(*last + APART);
         }
-        let runner = entry(&Setup { keys: 1, limit: SECOND, flooded: false })?;
+        let runner = entry(&Setup { keys: 1, limit: SECOND, flooded: false, seed: None })?;
         built.push((runner, Instant::now()));
     }
     let stream = Stream::of(vec![0; 20_000]);

@@ -2,22 +2,22 @@
 //! process. `benches/README.md` says how to run it and how to read what it prints.
 
 mod contestants;
+mod count;
 mod decisions;
 mod measure;
 mod memory;
 mod options;
 mod report;
 mod runner;
+mod scaling;
 mod stream;
 mod workload;
 
 use std::error::Error;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Parser;
 
-use measure::Filled;
 use options::Options;
 use workload::Group;
 
@@ -40,6 +40,12 @@ const DECISIONS: &str = "decisions";
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let cores = std::thread::available_parallelism()?.get();
     let only = options.only.as_deref();
+    if let Some(contestant) = &options.count {
+        return count::count(&chosen(workload::all(cores, false), only)?, contestant, options.checks);
+    }
+    if options.scaling {
+        return scaling::scaling(cores, options);
+    }
     if only != Some(DECISIONS) {
         time(&chosen(workload::all(cores, options.quick), only)?, cores, options)?;
     }
@@ -67,31 +73,11 @@ fn chosen(mut groups: Vec<Group>, only: Option<&str>) -> Result<Vec<Group>, Box<
 
 /// Times every workload of every group, and reports.
 fn time(groups: &[Group], cores: usize, options: &Options) -> Result<(), Box<dyn Error>> {
-    // While the others take their turns nobody asks for tidegate's time, which would fall asleep, and be late to
-    // wake: a server that serves has no such pauses.
-    let _awake = contestants::keep_awake()?;
-    let (pace, start) = (options.pace(), Instant::now());
-    let (mut rows, mut held, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut to_do: usize = groups.iter().map(|group| group.workloads.len()).sum();
-    report::print_heading(cores);
-    for group in groups {
-        let (filled, bytes) = Filled::new(group)?;
-        held.extend(bytes);
-        remarks.extend(filled.remarks());
-        for workload in &group.workloads {
-            let left = pace.time_max.saturating_sub(start.elapsed());
-            let measured = filled.rows(workload, &pace, left / u32::try_from(to_do)?)?;
-            to_do -= 1;
-            report::print_rows(&measured);
-            rows.extend(measured);
-        }
-    }
-    report::print_memory(&held);
-    remarks.sort_unstable();
-    remarks.dedup();
-    report::print_remarks(&remarks);
+    let measured = measure::all(groups, cores, &options.pace())?;
+    report::print_memory(&measured.held);
+    report::print_remarks(&measured.remarks);
     if let Some(path) = &options.json {
-        report::write_json(path, &rows)?;
+        report::write_json(path, cores, &measured.rows)?;
     }
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use tidegate_cli::bench::stats::Quartiles;
 
-use crate::contestants::REFERENCE;
+use crate::contestants::{self, REFERENCE};
 use crate::memory;
+use crate::report;
 use crate::runner::Runner;
 use crate::stream::{Part, STREAM_LEN, Stream};
 use crate::workload::{Answers, Group, Order, Workload};
@@ -43,6 +44,13 @@ pub(crate) struct Row {
     pub(crate) note: Option<String>,
 }
 
+impl Row {
+    /// Millions of checks a second, of all threads together.
+    pub(crate) fn m_checks_per_s(&self) -> f64 {
+        self.threads as f64 * 1e3 / self.ns
+    }
+}
+
 /// What one contestant took of memory once it was filled.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -51,15 +59,50 @@ pub(crate) struct Held {
     pub(crate) bytes_per_key: f64,
 }
 
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) held: Vec<Held>,
+    /// What a reader must know of whom, each once.
+    pub(crate) remarks: Vec<(&'static str, &'static str)>,
+}
+
+/// Times every workload of every group, and prints the rows as they come.
+pub(crate) fn all(groups: &[Group], cores: usize, pace: &Pace) -> Result<Measured, Box<dyn Error>> {
+    // While the others take their turns nobody asks for tidegate's time, which would fall asleep, and be late to
+    // wake: a server that serves has no such pauses.
+    let _awake = contestants::keep_awake()?;
+    let start = Instant::now();
+    let mut all = Measured::default();
+    let mut to_do: usize = groups.iter().map(|group| group.workloads.len()).sum();
+    report::print_heading(cores);
+    for group in groups {
+        let (filled, bytes) = Filled::new(group)?;
+        all.held.extend(bytes);
+        all.remarks.extend(filled.remarks());
+        for workload in &group.workloads {
+            let left = pace.time_max.saturating_sub(start.elapsed());
+            let rows = filled.rows(workload, pace, left / u32::try_from(to_do)?)?;
+            to_do -= 1;
+            report::print_rows(&rows);
+            all.rows.extend(rows);
+        }
+    }
+    all.remarks.sort_unstable();
+    all.remarks.dedup();
+    Ok(all)
+}
+
 /// The limiters of a group, filled, to be asked in its workloads.
-pub(crate) struct Filled<'a> {
+struct Filled<'a> {
     group: &'a Group,
     runners: Vec<Box<dyn Runner>>,
 }
 
 impl<'a> Filled<'a> {
     /// Builds and fills every contestant of `group`, and counts what each one allocated.
-    pub(crate) fn new(group: &'a Group) -> Result<(Self, Vec<Held>), Box<dyn Error>> {
+    fn new(group: &'a Group) -> Result<(Self, Vec<Held>), Box<dyn Error>> {
         let workload = group.workloads.first().ok_or("a group without a workload")?.name;
         let (mut runners, mut held) = (Vec::new(), Vec::new());
         for entry in &group.entries {
@@ -79,28 +122,26 @@ impl<'a> Filled<'a> {
     }
 
     /// What readers of these contestants' times must know.
-    pub(crate) fn remarks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    fn remarks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.runners.iter().filter_map(|runner| Some((runner.name(), runner.remark()?)))
     }
 
     /// Times every contestant in one workload, in rounds that all take part in, until `time_max`.
-    pub(crate) fn rows(
-        &self,
-        workload: &Workload,
-        pace: &Pace,
-        time_max: Duration,
-    ) -> Result<Vec<Row>, Box<dyn Error>> {
+    fn rows(&self, workload: &Workload, pace: &Pace, time_max: Duration) -> Result<Vec<Row>, Box<dyn Error>> {
         let start = Instant::now();
         let streams = (0..workload.threads)
             .map(|thread| Stream::new(workload.order, self.group.setup.keys, thread as u64))
             .collect::<Result<Vec<_>, _>>()?;
         let one_shot = workload.order == Order::OneShot;
-        let checks = if one_shot { ONE_SHOT_CHECKS } else { pace.checks };
+        let (checks, rounds_max) = if one_shot {
+            (ONE_SHOT_CHECKS, STREAM_LEN / ONE_SHOT_CHECKS - 1)
+        } else {
+            self.outlasted(pace, workload.threads)
+        };
 
         // Rounds of contestants: the first is there to warm up and is dropped.
         let mut rounds: Vec<Vec<f64>> = Vec::new();
         let mut admitted = vec![0; self.runners.len()];
-        let rounds_max = if one_shot { STREAM_LEN / checks - 1 } else { pace.rounds_max };
         while rounds.len() <= ROUNDS_MIN || (rounds.len() <= rounds_max && start.elapsed() < time_max) {
             let number = rounds.len();
             let from = number * checks % STREAM_LEN;
@@ -141,6 +182,22 @@ impl<'a> Filled<'a> {
                 }
             })
             .collect())
+    }
+
+    /// Checks of each thread in a round, and the most rounds: so many that the burst of a key which is the only one,
+    /// and must pass, outlasts them all.
+    fn outlasted(&self, pace: &Pace, threads: usize) -> (usize, usize) {
+        let Pace { mut checks, rounds_max, .. } = *pace;
+        if self.group.answers != Answers::Pass || self.group.setup.keys > 1 {
+            return (checks, rounds_max);
+        }
+        // A tenth is for what lapses of leases.
+        let affordable =
+            usize::try_from(self.group.setup.limit.burst / 10 * 9).unwrap_or(usize::MAX) / threads;
+        while checks > 1 && affordable / checks <= ROUNDS_MIN + 1 {
+            checks /= 2;
+        }
+        (checks, rounds_max.min(affordable / checks - 1))
     }
 
     /// One round's nanoseconds and admissions, provided that every check was decided as the group says.

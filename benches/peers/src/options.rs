@@ -19,6 +19,23 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WORKLOAD")]
     pub(crate) only: Option<String>,
 
+    /// Instead: one key, and a million, on 1, 2, 4 … threads up to the number of cores; ends within 8 minutes
+    #[arg(long, conflicts_with = "only")]
+    pub(crate) scaling: bool,
+
+    /// Draw that, as an SVG document, to FILE
+    #[arg(long, value_name = "FILE", requires = "scaling")]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// Time nothing: have CONTESTANT check the keys of the one workload that --only names, on one thread, for a
+    /// profiler to watch; `ci/instructions.sh` counts so
+    #[arg(long, value_name = "CONTESTANT", requires = "only", conflicts_with_all = ["quick", "json"])]
+    pub(crate) count: Option<String>,
+
+    /// How many checks --count makes
+    #[arg(long, value_name = "N", default_value_t = 400_000, requires = "count")]
+    pub(crate) checks: usize,
+
     /// Write the rows to FILE as well
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -26,7 +43,10 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn pace(&self) -> Pace {
-        if self.quick {
+        if self.scaling {
+            let seconds = if self.quick { 40 } else { 300 };
+            Pace { checks: 1 << 19, rounds_max: 15, time_max: Duration::from_secs(seconds) }
+        } else if self.quick {
             // What the last group takes to fill, and the decisions, come on top of the time.
             Pace { checks: 1 << 17, rounds_max: 31, time_max: Duration::from_secs(22) }
         } else {

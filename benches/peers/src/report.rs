@@ -75,18 +75,39 @@ pub(crate) fn print_remarks(remarks: &[(&'static str, &'static str)]) {
     }
 }
 
-fn in_order(names: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+/// Each of them once, in the order of their first places.
+pub(crate) fn in_order<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
-    for name in names {
-        if !once.contains(&name) {
-            once.push(name);
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
         }
     }
     once
 }
 
-/// Writes `{"rows": [{"workload", "threads", "contestant", "ns", "ratio", "spread"}, …]}`.
-pub(crate) fn write_json(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>> {
+/// A table for each workload: a line for each contestant, a column for each number of threads.
+pub(crate) fn print_scaling(rows: &[Row]) {
+    for workload in in_order(rows.iter().map(|row| row.workload)) {
+        println!("\n{workload}: million checks a second of all threads together, by threads\n");
+        let of_it = || rows.iter().filter(|row| row.workload == workload);
+        print!("{:<21}", "contestant");
+        for threads in in_order(of_it().map(|row| row.threads)) {
+            print!(" {threads:>8}");
+        }
+        println!();
+        for contestant in in_order(of_it().map(|row| row.contestant)) {
+            print!("{contestant:<21}");
+            for row in of_it().filter(|row| row.contestant == contestant) {
+                print!(" {:>8.1}", row.m_checks_per_s());
+            }
+            println!();
+        }
+    }
+}
+
+/// Writes `{"cores", "rows": [{"workload", "threads", "contestant", "ns", "ratio", "spread", "m_checks_per_s"}, …]}`.
+pub(crate) fn write_json(path: &Path, cores: usize, rows: &[Row]) -> Result<(), Box<dyn Error>> {
     let rows: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -97,10 +118,11 @@ pub(crate) fn write_json(path: &Path, rows: &[Row]) -> Result<(), Box<dyn Error>
                 "ns": row.ns,
                 "ratio": row.ratio,
                 "spread": row.spread,
+                "m_checks_per_s": row.m_checks_per_s(),
             })
         })
         .collect();
-    let text = serde_json::to_string_pretty(&json!({ "rows": rows }))?;
+    let text = serde_json::to_string_pretty(&json!({ "cores": cores, "rows": rows }))?;
     std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(())
 }

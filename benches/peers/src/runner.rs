@@ -25,6 +25,9 @@ pub(crate) trait Runner {
     /// Checks each part on a thread of its own, key by key or batch by batch.
     fn round(&self, parts: &[Part<'_>], batched: bool) -> Result<Round, Box<dyn Error>>;
 
+    /// Checks one part on the calling thread; how many passed.
+    fn alone(&self, part: Part<'_>) -> u64;
+
     /// What evictions have forgiven, in limits of one key.
     fn forgiven_limits(&self) -> f64;
 
@@ -54,7 +57,7 @@ impl<K: Key + ?Sized + 'static, C: Contestant<K> + 'static> Timed<K, C> {
 
 impl<K: Key + ?Sized, C: Contestant<K>> Timed<K, C> {
     /// Nanoseconds a check on this thread, and how many passed. A function of its own, so that each
-    /// contestant's loop can be found in a profile.
+    /// contestant's loop can be found in a profile, and `ci/instructions.sh` can count what is inside it.
     #[inline(never)]
     fn timed_loop(&self, part: Part<'_>) -> (f64, u64) {
         let contestant = black_box(&self.contestant);
@@ -118,6 +121,10 @@ impl<K: Key + ?Sized, C: Contestant<K>> Runner for Timed<K, C> {
         let ns = threads.iter().map(|(ns, _)| ns).sum::<f64>() / threads.len() as f64;
         let admitted = threads.iter().map(|(_, admitted)| admitted).sum();
         Ok(Round { ns, admitted })
+    }
+
+    fn alone(&self, part: Part<'_>) -> u64 {
+        self.timed_loop(part).1
     }
 
     fn forgiven_limits(&self) -> f64 {

@@ -29,16 +29,26 @@ pub(crate) struct Part<'a> {
 }
 
 impl Stream {
-    /// `STREAM_LEN` keys of so many, in this order; another thread, other keys. The same in every run and
+    /// [`STREAM_LEN`] keys of so many, in this order; another thread, other keys. The same in every run and
     /// for every contestant.
     pub(crate) fn new(order: Order, keys: u32, thread: u64) -> Result<Self, Box<dyn std::error::Error>> {
+        Self::with_len(STREAM_LEN, order, keys, thread)
+    }
+
+    /// The first `len` keys of that stream.
+    pub(crate) fn with_len(
+        len: usize,
+        order: Order,
+        keys: u32,
+        thread: u64,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         let rng = StdRng::seed_from_u64(0x7469_6465 + thread);
         Ok(Self::of(match order {
-            Order::Uniform | Order::Batches => drawn(Uniform::new(0, keys)?, rng, |key| key),
+            Order::Uniform | Order::Batches => drawn(len, Uniform::new(0, keys)?, rng, |key| key),
             // Ranks count from 1. The cast is exact: ranks are whole and fit in 32 bits.
             #[allow(clippy::cast_possible_truncation)]
-            Order::Zipf => drawn(Zipf::new(f64::from(keys), 1.0)?, rng, |rank| rank as u32 - 1),
-            Order::OneShot => (keys..).take(STREAM_LEN).collect(),
+            Order::Zipf => drawn(len, Zipf::new(f64::from(keys), 1.0)?, rng, |rank| rank as u32 - 1),
+            Order::OneShot => (keys..).take(len).collect(),
         }))
     }
 
@@ -66,8 +76,13 @@ impl Part<'_> {
     }
 }
 
-fn drawn<T>(distribution: impl Distribution<T>, mut rng: impl Rng, id: impl Fn(T) -> u32) -> Vec<u32> {
-    (0..STREAM_LEN).map(|_| id(distribution.sample(&mut rng))).collect()
+fn drawn<T>(
+    len: usize,
+    distribution: impl Distribution<T>,
+    mut rng: impl Rng,
+    id: impl Fn(T) -> u32,
+) -> Vec<u32> {
+    (0..len).map(|_| id(distribution.sample(&mut rng))).collect()
 }
 
 /// Appends the 16 bytes that stand for `id`. By hand: streams have millions of them.

@@ -48,6 +48,8 @@ pub(crate) struct Setup {
     pub(crate) limit: TokenLimit,
     /// More keys will come than it has room for.
     pub(crate) flooded: bool,
+    /// How keys are hashed, where a run is to be repeated to the instruction; else each limiter chooses at random.
+    pub(crate) seed: Option<u64>,
 }
 
 /// What the timed checks must answer.
@@ -91,7 +93,7 @@ pub(crate) struct Group {
 
 impl Group {
     fn new(keys: u32, entries: Vec<Entry>) -> Self {
-        let setup = Setup { keys, limit: ALL_PASS, flooded: false };
+        let setup = Setup { keys, limit: ALL_PASS, flooded: false, seed: None };
         Self { setup, answers: Answers::Pass, entries, workloads: Vec::new() }
     }
 
@@ -141,6 +143,17 @@ pub(crate) fn all(cores: usize, quick: bool) -> Vec<Group> {
         Group::new(1, line_up::for_overload()).overloaded().workload("overload_hot", cores, Order::Uniform),
         Group::new(1, ids).refused().workload("refused_hot", cores, Order::Uniform),
     ]
+}
+
+/// The same two workloads on each of so many `threads`: a million keys, and one. That one is another limiter's each
+/// time, so that its burst is not used up.
+pub(crate) fn scaling(threads: &[usize]) -> Vec<Group> {
+    let ids = line_up::for_ids(false);
+    let many = threads.iter().fold(Group::new(1_000_000, ids.clone()), |group, &threads| {
+        group.workload("uniform_1m", threads, Order::Uniform)
+    });
+    let one = |&threads| Group::new(1, ids.clone()).workload("hot", threads, Order::Uniform);
+    std::iter::once(many).chain(threads.iter().map(one)).collect()
 }
 
 /// The workloads' names, each once, as a list to read.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use terminal_size::{Width, terminal_size};
 
 pub use scaling::scaling;
-pub use svg::svg;
+pub use svg::{Line, Panel, panels_svg, svg};
 pub use text::{sample_hint, text};
 
 /// How finely the timeline is cut for programs, which have no width.

@@ -1,32 +1,63 @@
-//! A bench drawn: checks a second over threads, one line for each workload.
+//! Checks a second drawn over threads: a bench, with one line for each workload, or panels of lines of any other kind.
 //!
 //! Both scales are logarithmic: a workload that is ten times as fast does not press the others flat, and perfect
 //! scaling is a straight line of the same slope for all.
 
 use std::io;
 
+use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::text::counted;
-use crate::bench::figures::{Figures, Measured, Point};
+use crate::bench::figures::Figures;
 
+/// Of one panel.
 const SIZE_PIXELS: (u32, u32) = (860, 500);
 
 /// Room for the names of the lines, beside their ends.
 const NAMES_PIXELS: u32 = 165;
 const NAME_HEIGHT_PIXELS: i32 = 18;
+/// How far down in its panel a name may stand.
+const NAME_LOWEST_PIXELS: i32 = 480;
 
 /// Told apart by most eyes, in print too (after Okabe and Ito).
-const COLOURS: [RGBColor; 4] =
-    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(186, 85, 150)];
+const COLOURS: [RGBColor; 9] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(186, 85, 150),
+    RGBColor(190, 138, 0),
+    RGBColor(60, 165, 225),
+    RGBColor(128, 128, 128),
+    RGBColor(110, 70, 30),
+    RGBColor(20, 20, 20),
+];
 const INK: RGBColor = RGBColor(70, 70, 70);
 const GRID: RGBColor = RGBColor(222, 222, 222);
 
 /// How far the axes go on past the outermost figures, as a share of them.
 const AIR: f64 = 0.05;
+
+/// A drawing of its own, below the others.
+#[derive(Clone, Debug)]
+pub struct Panel<'a> {
+    /// What stands over it.
+    pub title: String,
+    /// All of the same numbers of threads, in the order of their colours.
+    pub lines: Vec<Line<'a>>,
+}
+
+/// What one thing does with more and more threads.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// What stands at its end.
+    pub name: &'a str,
+    /// Threads, and checks a second of all of them together.
+    pub points: Vec<(usize, f64)>,
+}
 
 /// Draws the figures as an SVG document.
 ///
@@ -34,16 +65,6 @@ const AIR: f64 = 0.05;
 ///
 /// What the drawing library reports.
 pub fn svg(figures: &Figures) -> io::Result<String> {
-    let mut document = String::new();
-    draw(figures, &mut document).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(document)
-}
-
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-
-fn draw(figures: &Figures, document: &mut String) -> Drawn {
-    let root = SVGBackend::with_string(document, SIZE_PIXELS).into_drawing_area();
-    root.fill(&WHITE)?;
     let title = format!(
         "tidegate {}: {}, {}, {}",
         figures.tidegate,
@@ -51,13 +72,44 @@ fn draw(figures: &Figures, document: &mut String) -> Drawn {
         figures.arch,
         counted(figures.keys.into(), "key")
     );
-    root.draw(&Text::new(title, (24, 20), font(17).color(&INK)))?;
+    let lines = figures.workloads.iter().map(|measured| Line {
+        name: measured.title,
+        points: measured.scaling.iter().map(|point| (point.threads, point.checks_per_s)).collect(),
+    });
+    panels_svg(&[Panel { title, lines: lines.collect() }])
+}
 
-    let points = || figures.workloads.iter().flat_map(|measured| &measured.scaling).map(place);
+/// Draws panels as an SVG document, one below the other.
+///
+/// # Errors
+///
+/// What the drawing library reports.
+pub fn panels_svg(panels: &[Panel<'_>]) -> io::Result<String> {
+    let mut document = String::new();
+    draw(panels, &mut document).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(document)
+}
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+fn draw(panels: &[Panel<'_>], document: &mut String) -> Drawn {
+    let size = (SIZE_PIXELS.0, SIZE_PIXELS.1 * u32::try_from(panels.len())?);
+    let root = SVGBackend::with_string(document, size).into_drawing_area();
+    root.fill(&WHITE)?;
+    for (panel, area) in panels.iter().zip(root.split_evenly((panels.len(), 1))) {
+        draw_panel(panel, &area)?;
+    }
+    root.present()?;
+    Ok(())
+}
+
+fn draw_panel(panel: &Panel<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Drawn {
+    area.draw(&Text::new(panel.title.as_str(), (24, 20), font(17).color(&INK)))?;
+    let points = || panel.lines.iter().flat_map(|line| &line.points).map(place);
     let (xs, ys) = (span(points().map(|(x, _)| x)), span(points().map(|(_, y)| y)));
-    let threads = figures.workloads.first().map_or(&[][..], |measured| &measured.scaling);
+    let threads = panel.lines.first().map_or(&[][..], |line| &line.points);
     let threads: Vec<f64> = threads.iter().map(|point| place(point).0).collect();
-    let mut chart = ChartBuilder::on(&root)
+    let mut chart = ChartBuilder::on(area)
         .margin_top(56)
         .margin_left(16)
         .margin_bottom(12)
@@ -78,19 +130,18 @@ fn draw(figures: &Figures, document: &mut String) -> Drawn {
         .draw()?;
 
     let mut ends = Vec::new();
-    for (measured, colour) in figures.workloads.iter().zip(COLOURS.iter().cycle()) {
-        chart.draw_series(LineSeries::new(measured.scaling.iter().map(place), colour.stroke_width(2)))?;
-        let dots = measured.scaling.iter().map(|point| Circle::new(place(point), 4, colour.filled()));
+    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+        chart.draw_series(LineSeries::new(line.points.iter().map(place), colour.stroke_width(2)))?;
+        let dots = line.points.iter().map(|point| Circle::new(place(point), 4, colour.filled()));
         chart.draw_series(dots)?;
-        let last = measured.scaling.last().map_or((xs.1, ys.1), place);
-        ends.push((chart.backend_coord(&last), measured, colour));
+        let last = line.points.last().map_or((xs.1, ys.1), place);
+        ends.push((chart.backend_coord(&last).1 - area.get_base_pixel().1, line.name, colour));
     }
-    for ((_, y), measured, colour) in apart(ends) {
+    for (y, name, colour) in apart(ends) {
         let style = font(14).color(colour).pos(Pos::new(HPos::Left, VPos::Center));
         let x = i32::try_from(SIZE_PIXELS.0 - NAMES_PIXELS).unwrap_or(0) + 8;
-        root.draw(&Text::new(measured.title, (x, y), style))?;
+        area.draw(&Text::new(name, (x, y), style))?;
     }
-    root.present()?;
     Ok(())
 }
 
@@ -99,8 +150,8 @@ fn font(pixels: i32) -> FontDesc<'static> {
 }
 
 /// Where a point stands: its threads in powers of two, its millions of checks a second in powers of ten.
-fn place(point: &Point) -> (f64, f64) {
-    ((point.threads as f64).log2(), (point.checks_per_s / 1e6).log10())
+fn place(&(threads, checks_per_s): &(usize, f64)) -> (f64, f64) {
+    ((threads as f64).log2(), (checks_per_s / 1e6).log10())
 }
 
 /// From the least to the most, and a little further at both ends; never nothing.
@@ -150,13 +201,19 @@ impl Ranged for Axis {
     }
 }
 
-type End<'a> = ((i32, i32), &'a Measured, &'a RGBColor);
+type End<'a> = (i32, &'a str, &'a RGBColor);
 
-/// The ends of lines from top to bottom, those that would write over each other moved down.
+/// The ends of lines from top to bottom, those that would write over each other moved down, or up where there is no
+/// more room below.
 fn apart(mut ends: Vec<End<'_>>) -> Vec<End<'_>> {
-    ends.sort_by_key(|((_, y), ..)| *y);
+    ends.sort_by_key(|(y, ..)| *y);
     for at in 1..ends.len() {
-        ends[at].0.1 = ends[at].0.1.max(ends[at - 1].0.1 + NAME_HEIGHT_PIXELS);
+        ends[at].0 = ends[at].0.max(ends[at - 1].0 + NAME_HEIGHT_PIXELS);
+    }
+    let mut lowest = NAME_LOWEST_PIXELS;
+    for (y, ..) in ends.iter_mut().rev() {
+        *y = lowest.min(*y);
+        lowest = *y - NAME_HEIGHT_PIXELS;
     }
     ends
 }
@@ -218,5 +275,25 @@ mod tests {
         heights.dedup();
         assert_eq!(heights.len(), 4);
         assert!(heights.windows(2).all(|two| two[1] - two[0] >= NAME_HEIGHT_PIXELS));
+    }
+
+    #[test]
+    fn panels_stand_below_each_other_and_every_line_has_a_name_in_its_panel() {
+        let names = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+        let panel = |slow: f64| Panel {
+            title: "for a test".to_owned(),
+            lines: names.map(|name| Line { name, points: vec![(1, 2e6), (2, slow)] }).into(),
+        };
+        let document = panels_svg(&[panel(1.0), panel(4e6)]).unwrap();
+        let document = roxmltree::Document::parse(&document).unwrap();
+        let named = document.descendants().filter(|node| {
+            node.text().is_some_and(|text| names.contains(&text.trim())) && node.has_tag_name("text")
+        });
+        let mut heights: Vec<i32> = named.filter_map(|name| name.attribute("y")?.parse().ok()).collect();
+        heights.sort_unstable();
+        let height = i32::try_from(SIZE_PIXELS.1).unwrap();
+        assert_eq!(heights.len(), 2 * names.len());
+        assert!(heights[8] < height && height < heights[9] && heights[17] < 2 * height, "{heights:?}");
+        assert!(heights.windows(2).all(|two| two[1] - two[0] >= NAME_HEIGHT_PIXELS), "{heights:?}");
     }
 }

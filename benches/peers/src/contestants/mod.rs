@@ -12,7 +12,7 @@ use crate::workload::{Setup, TokenLimit};
 
 use floor::Floor;
 pub(crate) use ours::keep_awake;
-use ours::{Exact, Slots};
+use ours::{Exact, Slots, Still};
 use rivals::{Governor, Pingora, QuotaRs, RateNet, TokioRateLimit, Trypema};
 
 /// The contestant whose time is the unit of all ratios. It takes part everywhere.
@@ -97,6 +97,16 @@ pub(crate) fn for_texts(quick: bool) -> Vec<Entry> {
 
 /// Where a million keys take some of them so long that a quick run leaves them out.
 const SLOW: [Entry; 2] = [Timed::<str, TokioRateLimit>::boxed, Timed::<str, Trypema>::boxed];
+
+/// Whose instructions can be counted.
+pub(crate) fn for_count() -> [Entry; 4] {
+    [
+        Timed::<u64, Slots>::boxed,
+        Timed::<u64, Still<false>>::boxed,
+        Timed::<u64, Still<true>>::boxed,
+        Timed::<u64, Floor>::boxed,
+    ]
+}
 
 /// Where there are so many keys that a contestant must be worth the wait.
 pub(crate) fn for_many() -> Vec<Entry> {

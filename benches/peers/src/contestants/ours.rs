@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{ExactLimiter, Limit, Limiter, Rate};
+use tidegate::{Builder, ExactLimiter, Limit, Limiter, Manual, Rate};
 
 use super::Contestant;
 use crate::workload::{Setup, TokenLimit};
@@ -59,6 +59,14 @@ where
     }
 }
 
+fn slots(setup: &Setup) -> Result<Builder, Box<dyn Error>> {
+    let builder = Limiter::builder(bucket(&setup.limit)).max_keys(setup.keys.try_into()?);
+    Ok(match setup.seed {
+        Some(seed) => builder.seed(seed),
+        None => builder,
+    })
+}
+
 /// The slot table, the default. Flooded, it evicts who owes least.
 pub(super) struct Slots(Limiter);
 
@@ -66,7 +74,7 @@ impl<K: Hash + ?Sized> Contestant<K> for Slots {
     const NAME: &'static str = SLOTS;
 
     fn build(setup: &Setup) -> Result<Self, Box<dyn Error>> {
-        Ok(Self(Limiter::builder(bucket(&setup.limit)).max_keys(setup.keys.try_into()?).build()?))
+        Ok(Self(slots(setup)?.build()?))
     }
 
     #[inline]
@@ -83,5 +91,28 @@ impl<K: Hash + ?Sized> Contestant<K> for Slots {
 
     fn forgiven_limits(&self) -> f64 {
         self.0.stats().forgiven_limits
+    }
+}
+
+/// The slot table on a clock that stands still: on one that goes, how often a check reads the counter, and how much a
+/// thread leases at once, depend on how fast it checks, and a count of instructions must not. For no timing. If
+/// `LEASED`, the thread that built it has a lease of the key 0 from the start, as threads that get in each other's way
+/// do.
+pub(super) struct Still<const LEASED: bool>(Limiter<Manual>);
+
+impl<const LEASED: bool> Contestant<u64> for Still<LEASED> {
+    const NAME: &'static str = if LEASED { "tidegate leased" } else { "tidegate still" };
+
+    fn build(setup: &Setup) -> Result<Self, Box<dyn Error>> {
+        let limiter = slots(setup)?.clock(Manual::new()).build()?;
+        if LEASED {
+            limiter.warm(&0_u64);
+        }
+        Ok(Self(limiter))
+    }
+
+    #[inline]
+    fn check(&self, key: &u64) -> bool {
+        self.0.check(key).is_ok()
     }
 }

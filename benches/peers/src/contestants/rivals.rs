@@ -110,7 +110,7 @@ pub(super) struct RateNet(rate_net::RateLimiter);
 
 impl RateNet {
     fn new(setup: &Setup) -> Result<Self, Box<dyn Error>> {
-        let Setup { keys, limit, flooded } = setup;
+        let Setup { keys, limit, flooded, .. } = setup;
         let room = usize::try_from(*keys)?;
         let room = if *flooded { room } else { room + room.div_ceil(2) };
         let limiter = rate_net::RateLimiter::builder()

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Instructions per check, tidegate's ÷ the floor's, counted by valgrind's callgrind: a figure that a busy machine does
+# not change. Fails where the ratio is more than 5 % above the one in benches/instructions.txt.
+#   ci/instructions.sh [--update]
+# With --update it writes that file instead. Both are counted in one binary, over the same keys, and only inside the
+# loop that the comparison times, on the thread that runs it: what it takes to build and fill a limiter does not count.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+stored=benches/instructions.txt
+case "${1:-}" in
+'' | --update) ;;
+*)
+    echo "usage: ci/instructions.sh [--update]" >&2
+    exit 2
+    ;;
+esac
+
+cargo build --release -p tidegate-peers
+binary="${CARGO_TARGET_DIR:-target}/release/tidegate-peers"
+box=$(mktemp -d)
+trap 'rm -rf "$box"' EXIT
+
+# counted WORKLOAD CONTESTANT: instructions per check.
+counted() {
+    valgrind --tool=callgrind --toggle-collect='*::timed_loop*' --callgrind-out-file="$box/counts" \
+        "$binary" --only "$1" --count "$2" >"$box/out" 2>"$box/log" || {
+        cat "$box/log" >&2
+        return 1
+    }
+    awk '/^checks:/ { checks = $2 } /^summary:/ { sum = $2 }
+        END { if (!checks || sum < checks) exit 1; printf "%.2f\n", sum / checks }' "$box/out" "$box/counts" || {
+        echo "callgrind did not find the loop" >&2
+        return 1
+    }
+}
+
+{
+    echo "# Instructions per check, and tidegate's ÷ the floor's: written by ci/instructions.sh --update, which says how."
+    echo "# $(rustc --version | cut -d' ' -f1,2), $(valgrind --version), $(uname -m); 400 000 checks each."
+    echo "# Still, and leased: on a clock that stands still, for how often the counter is read depends on the machine."
+    printf '%-12s %-16s %8s %8s %7s\n' workload contestant ours floor ratio
+    while read -r workload contestant; do
+        ours=$(counted "$workload" "$contestant")
+        floor=$(counted "$workload" floor)
+        awk -v w="$workload" -v c="${contestant// /_}" -v o="$ours" -v f="$floor" \
+            'BEGIN { printf "%-12s %-16s %8.1f %8.1f %7.3f\n", w, c, o, f, o / f }'
+    done <<<$'uniform_1k tidegate\nrefused_hot tidegate still\nhot tidegate leased'
+} >"$box/counted"
+
+if [[ "${1:-}" == --update ]]; then
+    cp "$box/counted" "$stored"
+    cat "$stored"
+    exit
+fi
+
+# A line of the stored file and one of today's belong together by their first two words.
+awk '/^#/ || $1 == "workload" { next }
+    NR == FNR { was[$1, $2] = $5; next }
+    !header++ { printf "%-12s %-16s %8s %8s %7s %7s\n", "workload", "contestant", "ours", "floor", "ratio", "stored" }
+    {
+        printf "%-12s %-16s %8.1f %8.1f %7.3f %7s", $1, $2, $3, $4, $5, was[$1, $2]
+        if (!was[$1, $2]) { failed++; print "  not stored: --update" }
+        else if ($5 > was[$1, $2] * 1.05) { failed++; print "  MORE" }
+        else if ($5 < was[$1, $2] * 0.95) print "  less: --update keeps it so"
+        else print ""
+        passed++
+    }
+    END { printf "instructions: %d passed, %d failed\n", passed - failed, failed; exit !passed || failed > 0 }' \
+    "$stored" "$box/counted"
