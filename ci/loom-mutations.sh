@@ -108,7 +108,7 @@ mutate "a freed slot forgets what its claimer took over" $slots/mod.rs \
     's/slot\.word\.store\(freed\(mark\)/slot.word.store(freed(mark) \& !(u64::MAX >> 3)/' \
     nothing_is_forgiven_where_debts_are_inherited
 mutate "a lease is spent after its time" src/table/hot.rs \
-    's/\(\(self\.ns\.get\(\) == ns\) & is_enough\)/is_enough/' \
+    's/\(self\.is_live\(life_ns, ns\) & is_enough\)/((life_ns > 0) \& is_enough)/' \
     a_lease_ends_with_its_time
 mutate "a lease is spent though its charge was lost" src/table/mod.rs \
     's/\(Attempt::Lost, _\) => Err\(Missed::Lost\),/(Attempt::Lost, next) => Ok(Charged { decided: Decided { outcome: Outcome::Pass, next }, ns }),/' \
@@ -117,7 +117,7 @@ mutate "a lease is spent and never charged" src/table/mod.rs \
     's/self\.decide\(own\.next, ns, key, tokens\)/own/' \
     two_threads_lease_from_one_word
 mutate "a lease may be charged to a stranger" $slots/once.rs \
-    's/let is_ours = \|\| is_still\(slot, before\);/let _ = (is_still, before); let is_ours = || true;/' \
+    's/Some\(\(slot\.word, move \|\| is_still\(slot, before\)\)\)/let _ = before; Some((slot.word, || true))/' \
     a_lease_is_charged_to_no_stranger
 mutate "a key that was dry is dry for good" src/table/hot.rs \
     's/moment < self\.dry_until\.get\(\)/moment > 0 \&\& self.dry_until.get() > 0/' \

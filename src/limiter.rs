@@ -95,7 +95,7 @@ impl<C: Clock> Builder<C> {
         self
     }
 
-    /// Whether threads that ask for one key over and over may each lease some of its tokens in advance; they may
+    /// Whether threads that meet at one key, or are refused over and over, may each lease some of its tokens in advance; they may
     /// unless told. What a bucket admits in any time is then bounded by what it would in a millisecond more; windows
     /// stay as they are. Without leases [`Pass::remaining`] is exact.
     pub fn leases(mut self, leases: bool) -> Self {
@@ -164,7 +164,8 @@ impl<C: Clock> Limiter<C> {
 
     /// Decides one request of each key and gives `out` the answers in the keys' order: the same ones as of
     /// [`check`](Self::check), key after key. Where many keys are at hand and the table is larger than the cache it
-    /// costs less, for their slots are fetched 16 at a time.
+    /// costs less, for their slots are fetched 16 at a time: so many keys are taken from `keys` before the first of
+    /// them is answered.
     ///
     /// ```
     /// # use tidegate::{Limit, Limiter, Rate};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::{LEASE, at_once, secs};
 use proptest::prelude::*;
-use tidegate::{Alignment, Clock, Limit, Limiter, Manual, Rate, Reason, Window};
+use tidegate::{Alignment, Clock, Limit, Limiter, Manual, Rate, Window};
 
 const KEY: u64 = 7;
 const ATTEMPTS: usize = 4;
@@ -177,35 +177,6 @@ fn a_lease_is_spent_within_a_millisecond() {
         clock.advance(Duration::from_nanos(later_ns));
         let admitted = (0..20_000).filter(|_| limiter.allow(&KEY)).count() as u64;
         assert_eq!(admitted, if is_live { 15_998 - rest } else { 0 }, "{limit:?}, {later_ns} ns later");
-    }
-}
-
-/// A refusal of a hot key says what any other would.
-#[test]
-fn a_hot_key_is_refused_like_any_other() {
-    let window = Window::new(100, secs(60));
-    let limits = [
-        Limit::bucket(Rate::per_minute(1), 100),
-        Limit::window(window).align(Alignment::Clock).count_refused(false),
-        Limit::window(window).align(Alignment::Clock),
-        Limit::burst_sustain(window, Window::new(150, secs(120))).align(Alignment::Clock),
-    ];
-    for limit in limits {
-        let (hot, clock) = leasing(limit);
-        let cold = Limiter::builder(limit).leases(false).clock(clock.clone()).build().unwrap();
-        // One by one, so that no lease is left when the last is gone.
-        hot.warm(&KEY);
-        while hot.allow(&KEY) {}
-        while cold.allow(&KEY) {}
-        for cost in [1, 1, 7, 100, 101, 0, 3] {
-            let (hot, cold) = (hot.check_n(&KEY, cost), cold.check_n(&KEY, cost));
-            assert_eq!(format!("{hot:?}"), format!("{cold:?}"), "{limit:?}, {cost}");
-            let is_too_large = hot.is_err_and(|denied| denied.reason() == Reason::TooLarge);
-            assert_eq!(is_too_large, cost > 100);
-            clock.advance(secs(1));
-        }
-        clock.advance(secs(53));
-        assert_eq!(hot.check(&KEY).is_ok(), cold.check(&KEY).is_ok(), "{limit:?}");
     }
 }
 

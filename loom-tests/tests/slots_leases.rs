@@ -40,7 +40,8 @@ fn a_lease_ends_with_its_time() {
     for limit in [one_a_second(3), window(Alignment::Clock), window(Alignment::FirstRequest)] {
         explore_rotated("a lease ends with its time", EXECUTIONS_LEAST, move |roles: [usize; 2]| {
             let (engine, clock) = engine(limit);
-            let table = SlotTable::new(1, OnFull::EvictLeast, Hot::new(1)).expect("memory for two slots");
+            let hot = Hot::new(engine.rule.lease_ns());
+            let table = SlotTable::new(1, OnFull::EvictLeast, hot).expect("memory for two slots");
             assert!(passed(&table.check_on(&engine, KEY, 1, Missed::NotOurs)));
             let shared = Arc::new((table, engine));
             let it = shared.clone();
@@ -48,7 +49,7 @@ fn a_lease_ends_with_its_time() {
                 let (table, engine) = &*it;
                 if role == 0 {
                     table.hot().warm(KEY, engine.coarse_ns(), 1);
-                    return (0..3).map(|_| (1, table.check(engine, KEY, 1))).collect();
+                    return (0..4).map(|_| (1, table.check(engine, KEY, 1))).collect();
                 }
                 clock.advance(seconds(3));
                 vec![(3, table.check_on(engine, KEY, 3, Missed::NotOurs))]

@@ -41,6 +41,8 @@ const LOSSES_NS: u64 = 1_000_000;
 const LOSSES: u64 = 8;
 #[cfg(tidegate_loom)]
 const LOSSES: u64 = 1;
+/// A shard with something left goes to another key that has lost so often since the last lease.
+const KNOCKS: u64 = 64;
 /// A lease is at most this part of what the thread has spent.
 #[cfg(not(tidegate_loom))]
 const SPENT_PER_LEASED: u64 = 512;
@@ -72,6 +74,8 @@ struct Shard {
     /// Losses since `lost_ns`, within [`LOSSES_NS`].
     losses: Cell<u64>,
     lost_ns: Cell<u64>,
+    /// How often another key wanted the shard since its last lease.
+    knocks: Cell<u64>,
     /// The key is dry before this moment of its own; 0: not that is known.
     dry_until: Cell<u64>,
     /// The word that says so, as this thread has left or seen it.
@@ -109,6 +113,7 @@ impl Shard {
             leases: Cell::new(0),
             losses: Cell::new(0),
             lost_ns: Cell::new(0),
+            knocks: Cell::new(0),
             dry_until: Cell::new(0),
             dry: Cell::new(0),
         }
@@ -116,7 +121,7 @@ impl Shard {
 
     /// Makes it the shard of another key.
     fn give_to(&self, limiter: u64, key: u64, ns: u64) {
-        for count in [&self.left, &self.spent, &self.spent_before, &self.leases, &self.losses] {
+        for count in [&self.left, &self.spent, &self.spent_before, &self.leases, &self.losses, &self.knocks] {
             count.set(0);
         }
         self.dry_until.set(0);
@@ -144,8 +149,13 @@ impl Shard {
 
     /// The most tokens that may be leased now.
     fn lease_max(&self) -> u64 {
-        let spent = self.spent.get().max(self.spent_before.get());
-        (spent / SPENT_PER_LEASED).saturating_sub(self.left.get())
+        self.spent.get().max(self.spent_before.get()) / SPENT_PER_LEASED
+    }
+
+    /// What a check of `cost`, for which the lease is not enough, has to charge beside that.
+    fn rest_of(&self, rule: &Rule, life_ns: u64, ns: u64, cost: u64) -> u64 {
+        let is_of_use = self.is_live(life_ns, ns) && rule.fits(cost);
+        if is_of_use { cost.saturating_sub(self.left.get()).max(1) } else { cost }
     }
 
     /// Takes `cost` from the lease, if that is live at `ns` and enough.
@@ -234,8 +244,11 @@ impl Hot {
         }
         Self::at(key, |shard| {
             if !self.owns(shard, key) {
-                if shard.left.get() > 0 && shard.is_live(LOSSES_NS, ns) {
-                    return; // another key's lease, that may be live
+                // Another key's, that may have a lease. It has to have been idle for some time: whose time that is
+                // told in is not known here.
+                shard.knocks.set(shard.knocks.get() + 1);
+                if shard.left.get() > 0 && shard.knocks.get() < KNOCKS {
+                    return;
                 }
                 shard.give_to(self.limiter, key, ns);
             }
@@ -298,23 +311,30 @@ impl Hot {
             let (word, is_ours) = found()?;
             let lost = |ns| self.lost(key, ns);
             let precisely = |ns| {
+                let cost = shard.rest_of(&engine.rule, self.life_ns, ns, cost);
                 let charged = engine.charge_precisely(word, ns, key, cost, is_ours, lost)?;
                 Some(Lease { charged, tokens: 0 })
             };
             let lease = match precise_ns {
                 Some(ns) => precisely(ns)?,
-                None => match engine.lease_once(word, ns, key, cost, shard.lease_max(), is_ours) {
-                    Ok(lease) => lease,
-                    Err(Missed::Doubtful) => precisely(engine.precise_ns())?,
-                    Err(missed) => {
-                        if missed == Missed::Lost {
-                            lost(ns);
+                None => {
+                    let rest = shard.rest_of(&engine.rule, self.life_ns, ns, cost);
+                    match engine.lease_once(word, ns, key, rest, shard.lease_max(), is_ours) {
+                        Ok(lease) => lease,
+                        Err(Missed::Doubtful) => precisely(engine.precise_ns())?,
+                        Err(missed) => {
+                            if missed == Missed::Lost {
+                                lost(ns);
+                            }
+                            return None;
                         }
-                        return None;
                     }
-                },
+                }
             };
-            self.note(&engine.rule, shard, cost, lease);
+            // A clock of somebody's own may have asked a limiter, and the shard be another key's by now.
+            if self.owns(shard, key) {
+                self.note(&engine.rule, shard, cost, lease);
+            }
             Some(lease.charged)
         })
     }
@@ -368,14 +388,19 @@ impl Hot {
         shard.dry.set(decided.next);
         shard.dry_until.set(rule.dry_until(decided.next, moment).unwrap_or(0));
         match decided.outcome {
-            Outcome::Pass => shard.spent.set(shard.spent.get() + cost),
+            Outcome::Pass => {
+                shard.spent.set(shard.spent.get() + cost);
+                if shard.is_live(self.life_ns, ns) {
+                    shard.left.set(tokens); // what was left is part of the cost
+                }
+            }
             Outcome::Exhausted => self.heat(ns),
             Outcome::TooLarge => {}
         }
         if tokens > 0 {
-            shard.left.set(shard.left.get() + tokens);
             shard.word.set(decided.next);
             shard.leases.set(shard.leases.get() + 1);
+            shard.knocks.set(0);
             self.heat(ns);
         }
     }

@@ -178,6 +178,23 @@ mod tests {
     }
 
     #[test]
+    fn a_reserved_place_is_put_back_unless_it_is_kept() {
+        let places = Places::new(2);
+        assert_eq!(places.count(), 2);
+        let first = places.reserve().unwrap();
+        let second = places.reserve().unwrap();
+        assert_eq!(HashSet::from([first.place(), second.place()]), HashSet::from([0, 1]));
+        let kept = first.place();
+        first.keep();
+        assert!(places.reserve().is_none());
+        drop(second);
+        assert_eq!(places.reserve().map(|reserved| reserved.place()), Some(1 - kept));
+        assert!(places.reserve().is_some(), "the last one was put back, too");
+        places.reserve().unwrap().keep();
+        assert!(places.reserve().is_none());
+    }
+
+    #[test]
     fn the_hand_goes_round_what_is_occupied() {
         let places = Places::new(8);
         assert_eq!(places.visit(), None);

@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// Both readings are nanoseconds since one origin of the clock's own, whichever, and below 2^63 (292 years): a
 /// limiter's time starts when it is built. `coarse` may lag behind
 /// `precise` and must never lead it: a limiter admits on the coarse reading, and refuses after a precise one or
-/// where [no lag](Self::lag_bound_ns) would matter. A reading may step back; a limiter then admits nothing more for it and refuses for at
+/// where [no lag](Self::lag_bound_ns) would matter. A clock must not ask a limiter that runs on it. A reading may step back; a limiter then admits nothing more for it and refuses for at
 /// most the length of the step.
 pub trait Clock: Send + Sync {
     /// A cheap reading in nanoseconds, at most [`lag_max`](Self::lag_max) behind the precise one.
@@ -25,7 +25,7 @@ pub trait Clock: Send + Sync {
 
     /// A bound on how far behind a coarse reading is now, in nanoseconds: what would still be refused so much
     /// later is refused at once. `None` (unless told) has the refusal read the precise clock. Asked once in a
-    /// check at most.
+    /// check, twice at most.
     #[inline]
     fn lag_bound_ns(&self) -> Option<u64> {
         None

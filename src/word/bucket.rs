@@ -86,6 +86,10 @@ impl Bucket {
         Decided { outcome: Outcome::Pass, next }
     }
 
+    pub(super) fn fits(&self, cost: u64) -> bool {
+        cost <= self.burst
+    }
+
     #[inline]
     pub(super) fn is_idle(&self, arrival: u64, now: u64) -> bool {
         arrival < now

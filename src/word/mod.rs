@@ -268,11 +268,20 @@ impl Rule {
         }
     }
 
-    /// If nothing at all can be charged to the word at `moment`: the first moment at which something can.
+    /// Whether a request of `cost` passes at any time at all.
+    pub fn fits(&self, cost: u64) -> bool {
+        match &self.kind {
+            Kind::Bucket(bucket) => bucket.fits(cost),
+            Kind::Windowed(windowed) => windowed.fits(cost),
+        }
+    }
+
+    /// If nothing at all can be charged to the word at `moment`, and no refusal counts either: the first moment at which
+    /// something can.
     #[inline]
     pub fn dry_until(&self, word: u64, moment: u64) -> Option<u64> {
-        let least = self.decide(word, moment, 1);
-        let is_dry = least.outcome == Outcome::Exhausted && least.next == word;
+        let counts_refused = matches!(&self.kind, Kind::Windowed(windowed) if windowed.counts_refused());
+        let is_dry = !counts_refused && self.decide(word, moment, 1).outcome == Outcome::Exhausted;
         is_dry.then(|| self.retry_at(word, moment, 1).1)
     }
 

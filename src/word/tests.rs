@@ -136,8 +136,16 @@ proptest! {
     fn a_dry_word_lets_nothing_in_until_it_says((rule, word, now) in histories(), drained in any::<bool>()) {
         let word = if drained { rule.decide(word, now, rule.remaining(word, now)).next } else { word };
         let (least, until) = (rule.decide(word, now, 1), rule.dry_until(word, now));
-        // Where a refusal counts it leaves another word behind, and nothing stays as it is.
-        prop_assert_eq!(until.is_some(), least.outcome == Outcome::Exhausted && least.next == word);
+        prop_assert_eq!(rule.fits(1), true);
+        if let Some(until) = until {
+            prop_assert_eq!(least, Decided { outcome: Outcome::Exhausted, next: word });
+            prop_assert!(until > now);
+        } else {
+            // Where a refusal counts nothing stays as it is, until the count is saturated.
+            let is_dry = least.outcome == Outcome::Exhausted && least.next == word;
+            let observed_max = rule.parts(word, now).iter().any(|part| part.used == part.used_max);
+            prop_assert!(!is_dry || observed_max);
+        }
         if let Some(until) = until {
             prop_assert!(until > now);
             prop_assert_eq!(rule.decide(word, until - 1, 1), least);

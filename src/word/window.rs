@@ -213,7 +213,7 @@ impl Windowed {
         if cost == 0 {
             return Decided { outcome: Outcome::Pass, next: word };
         }
-        if cost > self.burst || cost > self.sustain {
+        if !self.fits(cost) {
             return Decided { outcome: Outcome::TooLarge, next: word };
         }
         let counts = self.counts_at(word, moment);
@@ -236,6 +236,14 @@ impl Windowed {
         let counts = self.counts_at(left, moment);
         let cost = if self.count_refused { 0 } else { cost }; // else it is among them already
         Refusing { first: counts.burst + cost > self.burst, sustain: counts.sustain + cost > self.sustain }
+    }
+
+    pub(super) fn fits(&self, cost: u64) -> bool {
+        cost <= self.burst && cost <= self.sustain
+    }
+
+    pub(super) fn counts_refused(&self) -> bool {
+        self.count_refused
     }
 
     pub(super) fn is_idle(&self, word: u64, moment: u64) -> bool {
