@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{SEED, secs};
-use tidegate::{Alignment, Clock, Limit, Limiter, Manual, Rate, SingleLimiter, Window};
+use tidegate::{Alignment, Clock, Limit, Limiter, Manual, Rate, Reason, SingleLimiter, Window};
 
 const KEY: u64 = 7;
 
@@ -33,6 +33,8 @@ fn a_larger_cost_takes_the_threads_own_lease() {
     let window = Limit::window(Window::new(16_000, secs(3_600))).align(Alignment::Clock);
     for limit in [Limit::bucket(Rate::per_hour(1), 16_000), window, window.count_refused(false)] {
         let (limiter, _clock) = leased(limit);
+        let denied = limiter.check_n(&KEY, 16_001).unwrap_err();
+        assert_eq!(denied.reason(), Reason::TooLarge, "no lease makes room above the limit");
         // All that is there, though the word alone has less.
         assert!(limiter.check_n(&KEY, 15_998).is_ok(), "{limit:?}");
         assert!(!limiter.allow(&KEY) && !in_another_thread(|| limiter.allow(&KEY)), "{limit:?}");
