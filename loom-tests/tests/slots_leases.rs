@@ -49,10 +49,10 @@ fn a_lease_ends_with_its_time() {
                 let (table, engine) = &*it;
                 if role == 0 {
                     table.hot().warm(KEY, engine.coarse_ns(), 1);
-                    return (0..4).map(|_| (1, table.check(engine, KEY, 1))).collect();
+                    return (0..6).map(|_| (1, table.check(engine, KEY, 1))).collect();
                 }
                 clock.advance(seconds(3));
-                vec![(3, table.check_on(engine, KEY, 3, Missed::NotOurs))]
+                [3, 1].map(|cost| (cost, table.check_on(engine, KEY, cost, Missed::NotOurs))).to_vec()
             });
             let at_last = shared.1.coarse_ns();
             let late = |answer: &Answer| matches!(answer, Answer::Decided(it) if it.ns == at_last);
