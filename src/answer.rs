@@ -104,8 +104,10 @@ impl Pass {
         self.snapshot.tightest().limit
     }
 
-    /// What would still pass right now, in units of cost. Of a hot key (see [`leases`](crate::Builder::leases)) it may be
-    /// what would have passed a millisecond ago, less what threads have leased, each a 16th of it at most.
+    /// What would still pass right now, in units of cost, by the clock's coarse reading: on a
+    /// [`Ticking`](crate::Ticking) clock what came back in the last millisecond may be missing. Of a hot key (see
+    /// [`leases`](crate::Builder::leases)) it may be what would have passed a millisecond ago, less what threads have
+    /// leased, each a 16th of it at most.
     pub fn remaining(&self) -> u64 {
         self.snapshot.tightest().remaining()
     }

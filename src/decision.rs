@@ -12,7 +12,8 @@ pub enum Reason {
     Exhausted,
     /// The cost is above the limit itself: it can never fit, however long the caller waits.
     TooLarge,
-    /// The key is new, and none of the places that were looked at had room for it.
+    /// The key is new, and none of the places that were looked at had room for it; or a check lost race after race to
+    /// other threads, which is all that it means in a [`SingleLimiter`](crate::SingleLimiter).
     Full,
 }
 

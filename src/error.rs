@@ -78,7 +78,7 @@ pub enum ConfigError {
     },
     /// The system has no memory for a table of so many keys.
     NoMemory {
-        /// `max_keys` as given; the table takes 24 bytes for each.
+        /// `max_keys` as given.
         keys: usize,
     },
     /// `max_keys` is larger than a table can number.
@@ -119,7 +119,7 @@ impl fmt::Display for ConfigError {
                 "burst period is {burst:?} in a sustain period of {sustain:?}; it must be longer, or a larger share, for one 62-bit word to hold a count beside the time"
             ),
             Self::NoMemory { keys } => {
-                write!(f, "max_keys is {keys}; there is no memory for a table of 24 bytes for each")
+                write!(f, "max_keys is {keys}; there is no memory for a table of so many")
             }
             Self::TooWide { field, limit, limit_max, other } => {
                 write!(f, "{field} is {limit}; it may be at most {limit_max} beside ")?;

@@ -91,6 +91,9 @@ impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
     pub fn build(self) -> Result<ExactLimiter<K, C>, ConfigError> {
         let max_keys = self.settings.max_keys;
         let core = self.settings.build(PLACES_MAX)?;
+        if !PapayaMap::<K>::has_memory(max_keys) {
+            return Err(ConfigError::NoMemory { keys: max_keys });
+        }
         Ok(ExactLimiter { table: ExactTable::new(PapayaMap::new(max_keys), max_keys), core })
     }
 }

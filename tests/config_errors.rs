@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::secs;
 use proptest::prelude::*;
-use tidegate::{Alignment, ExactLimiter, Limit, Manual, Rate, Window};
+use tidegate::{Alignment, ConfigError, ExactLimiter, Limit, Limiter, Manual, Rate, Window};
 
 fn window(limit: u64, seconds: u64) -> Window {
     Window::new(limit, secs(seconds))
@@ -105,6 +105,33 @@ fn a_capacity_beyond_any_memory() {
     let message = built.err().unwrap().to_string().to_lowercase();
     assert_says(&message, &["max_keys", "max keys"], &[&usize::MAX.to_string()], &AT_MOST);
     assert!(message.contains("4294967294"), "{message}: places have numbers of 32 bits, and one is none");
+}
+
+/// Runs the test below in a process that may have 4 GB.
+#[cfg(target_os = "linux")]
+#[test]
+fn more_keys_than_there_is_memory_for() {
+    let script = "ulimit -v 4000000 && exec \"$0\" --exact without_memory_it_does_not_build --ignored";
+    let test = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("sh").arg("-c").arg(script).arg(test).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn without_memory_it_does_not_build() {
+    let limit = Limit::bucket(Rate::per_second(1), 1);
+    for keys in [1_000_000_000, 4_294_967_294] {
+        let exact = ExactLimiter::<u64>::builder(limit).max_keys(keys).clock(Manual::new()).build().err();
+        let slots = Limiter::builder(limit).max_keys(keys).clock(Manual::new()).build().err();
+        for error in [exact, slots] {
+            let error = error.expect("24 GB are more than 4");
+            assert!(matches!(error, ConfigError::NoMemory { keys: told } if told == keys), "{error}");
+            assert!(error.to_string().contains(&keys.to_string()), "{error}");
+        }
+    }
 }
 
 #[test]

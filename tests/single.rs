@@ -25,7 +25,7 @@ fn limits() -> impl Strategy<Value = Limit> {
 }
 
 proptest! {
-    /// Every answer, word for word, leases included: the phase of `PerKey` is that of the key `()`.
+    /// Every answer, word for word: the phase of `PerKey` is that of the key `()`. With leases, no more passes than without.
     #[test]
     fn every_answer_is_that_of_one_key(
         limit in limits(),

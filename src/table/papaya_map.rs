@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use papaya::{Equivalent, HashMap, LocalGuard};
 
 use super::exact::{Entry, Map, SEALED, Stored};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, zeroed_words};
 
 /// Entries by key and by place.
 pub struct PapayaMap<K>(HashMap<Stored<K>, AtomicU64, KeptHash>);
@@ -87,6 +87,17 @@ impl Hash for ByPlace {
 impl<K> Equivalent<Stored<K>> for ByPlace {
     fn equivalent(&self, stored: &Stored<K>) -> bool {
         self.0 == stored.hash && self.1 == stored.place
+    }
+}
+
+impl<K> PapayaMap<K> {
+    /// Whether there is memory for an empty map of `max_keys` and as many places. papaya would end the process over
+    /// it, so it is asked for here first, and given back.
+    pub(crate) fn has_memory(max_keys: usize) -> bool {
+        // The map sets aside 18 bytes for each key, their number rounded up to a power of two; a place is 8.
+        const BYTES_PER_KEY: usize = 26;
+        let bytes = max_keys.checked_next_power_of_two().and_then(|keys| keys.checked_mul(BYTES_PER_KEY));
+        bytes.and_then(|bytes| zeroed_words(bytes / 8)).is_some()
     }
 }
 
