@@ -135,6 +135,59 @@ impl fmt::Debug for Pass {
     }
 }
 
+/// How a key stands: what `peek` answers.
+#[derive(Clone, Copy)]
+pub struct Standing {
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Standing {
+    /// The limit of the window with the fewest left (of the only one; of the bucket, its burst).
+    pub fn limit(&self) -> u64 {
+        self.snapshot.tightest().limit
+    }
+
+    /// What would pass right now, in units of cost; see [`Pass::remaining`].
+    pub fn remaining(&self) -> u64 {
+        self.snapshot.tightest().remaining()
+    }
+
+    /// The wait until [`remaining`](Self::remaining) grows; zero when nothing is used.
+    pub fn next_after(&self) -> Duration {
+        self.snapshot.wait_or_max(self.snapshot.tightest().next)
+    }
+
+    /// The wait until nothing counts as used any more.
+    pub fn reset_after(&self) -> Duration {
+        self.snapshot.reset_after()
+    }
+
+    /// The shortest wait after which a request of `cost` passes if nobody else comes first: zero if it would now, `None`
+    /// if it never can.
+    pub fn retry_after(&self, cost: u64) -> Option<Duration> {
+        let Snapshot { rule, word, .. } = self.snapshot;
+        let limit = rule.parts(word, self.snapshot.moment()).iter().map(|part| part.limit).min();
+        if limit.is_some_and(|limit| cost > limit) {
+            return None;
+        }
+        if cost <= self.remaining() {
+            return Some(Duration::ZERO);
+        }
+        self.snapshot.wait(rule.retry_at(word, self.snapshot.moment(), cost).1)
+    }
+
+    /// Every window of the limit as it stands.
+    pub fn windows(&self) -> Windows {
+        self.snapshot.windows(NOBODY)
+    }
+}
+
+impl fmt::Debug for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standing").field("windows", &&*self.windows()).finish_non_exhaustive()
+    }
+}
+
 /// The request must not go on.
 #[derive(Clone, Copy)]
 pub struct Denied {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::answer::{Denied, Pass};
+use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::settings::{Core, Settings, passes};
@@ -127,6 +127,17 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         let hash = self.core.hashing.of(key);
         let answer = self.table.check(&self.core.engine, hash, key, cost);
         self.core.respond(answer, hash, cost)
+    }
+
+    /// How `key` stands, by the precise clock. Changes nothing, and creates no key: one never seen stands as a fresh one
+    /// does.
+    pub fn peek<Q>(&self, key: &Q) -> Standing
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let hash = self.core.hashing.of(key);
+        self.core.standing(self.table.peek(&self.core.engine, hash, key), hash)
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.

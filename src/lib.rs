@@ -13,7 +13,7 @@ mod table;
 mod time;
 mod word;
 
-pub use answer::{Denied, Pass};
+pub use answer::{Denied, Pass, Standing};
 pub use decision::{Reason, WindowName, WindowState, Windows};
 pub use error::ConfigError;
 pub use exact::{ExactBuilder, ExactLimiter};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::answer::{Denied, Pass};
+use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::settings::{Core, Settings, passes};
@@ -197,6 +197,22 @@ impl<C: Clock> Limiter<C> {
                 return;
             }
         }
+    }
+
+    /// How `key` stands, by the precise clock. Changes nothing, and creates no key: one never seen stands as a fresh one
+    /// does.
+    ///
+    /// ```
+    /// # use tidegate::{Limit, Limiter, Rate};
+    /// let limiter = Limiter::builder(Limit::bucket(Rate::per_hour(1), 5)).build()?;
+    /// assert!(limiter.allow("ada"));
+    /// assert_eq!(limiter.peek("ada").remaining(), 4);
+    /// assert_eq!(limiter.peek("bob").remaining(), 5);
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
+    pub fn peek<K: Hash + ?Sized>(&self, key: &K) -> Standing {
+        let hash = self.core.hashing.of(key);
+        self.core.standing(self.table.peek(&self.core.engine, hash), SlotTable::fingerprint(hash))
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.

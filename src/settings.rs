@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::answer::{Denied, Pass, Snapshot};
+use crate::answer::{Denied, Pass, Snapshot, Standing};
 use crate::decision::Reason;
 use crate::error::ConfigError;
 use crate::limit::Limit;
@@ -75,9 +75,7 @@ impl<C: Clock> Core<C> {
     /// Turns what a table answered for a key into what a caller is told.
     #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
-        let rule = self.engine.rule;
-        let is_steady = self.engine.clock.never_steps_back() && !self.engine.origin.follows_wall();
-        let snapshot = |word, ns| Snapshot { rule, word, ns, phase: rule.phase(fingerprint), is_steady };
+        let snapshot = |word, ns| self.snapshot(word, ns, fingerprint);
         let (snapshot, reason, room_at_ns) = match answer {
             Answer::Decided(Charged { decided, ns }) => {
                 let snapshot = snapshot(decided.next, ns);
@@ -90,6 +88,18 @@ impl<C: Clock> Core<C> {
             Answer::Full { ns, room_at_ns } => (snapshot(0, ns), Reason::Full, room_at_ns),
         };
         Err(Denied { snapshot, cost, reason, room_at_ns })
+    }
+
+    /// What `peek` tells of a word.
+    pub(crate) fn standing(&self, (word, ns): (u64, u64), fingerprint: u64) -> Standing {
+        Standing { snapshot: self.snapshot(word, ns, fingerprint) }
+    }
+
+    #[inline(always)]
+    fn snapshot(&self, word: u64, ns: u64, fingerprint: u64) -> Snapshot {
+        let rule = self.engine.rule;
+        let is_steady = self.engine.clock.never_steps_back() && !self.engine.origin.follows_wall();
+        Snapshot { rule, word, ns, phase: rule.phase(fingerprint), is_steady }
     }
 
     pub(crate) fn horizon(&self) -> Duration {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::answer::{Denied, Pass};
+use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::settings::{Core, Settings, passes};
@@ -104,6 +104,11 @@ impl<C: Clock> SingleLimiter<C> {
             Err(missed) => self.single.check_on(&self.core.engine, cost, missed),
         };
         self.core.respond(answer, self.single.key(), cost)
+    }
+
+    /// How the limiter stands, by the precise clock. Changes nothing.
+    pub fn peek(&self) -> Standing {
+        self.core.standing(self.single.peek(&self.core.engine), self.single.key())
     }
 
     /// Whether one request may go on; counts it as [`check`](Self::check) does.

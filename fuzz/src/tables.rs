@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use tidegate::{
-    Alignment, Denied, ExactLimiter, Limit, Limiter, Manual, OnFull, Pass, Rate, Reason, Stats, Window,
-    WindowState,
+    Alignment, Denied, ExactLimiter, Limit, Limiter, Manual, OnFull, Pass, Rate, Reason, Standing, Stats,
+    Window, WindowState,
 };
 
 use crate::input::{Cost, Length, Number, Span};
@@ -71,6 +71,10 @@ enum Move {
     },
     /// A cost of 0.
     Look {
+        key: u8,
+    },
+    /// A look that is no check.
+    Peek {
         key: u8,
     },
     /// One request each of neighbouring keys.
@@ -261,6 +265,13 @@ impl Subject {
         }
     }
 
+    fn peek(&self, key: u64) -> Standing {
+        match self {
+            Self::Slots(limiter, _) => limiter.peek(&key),
+            Self::Exact(limiter) => limiter.peek(&key),
+        }
+    }
+
     /// Live keys below which nobody is turned away.
     fn room(&self) -> usize {
         match self {
@@ -410,6 +421,7 @@ impl Game {
                     _ = self.check(u64::from(first) + key, cost.get(cost_max));
                 }
             }
+            Move::Peek { key } => self.peek(key.into()),
             Move::Warm { key } => self.warm(key.into()),
             Move::Insist { key, cost } => self.insist(key.into(), cost.get(cost_max)),
             Move::Advance(span) => self.advance(span.get(period_ns)),
@@ -418,6 +430,16 @@ impl Game {
             // Its moves are played by who reads it; one inside another is not.
             Move::Again { .. } => {}
         }
+    }
+
+    /// A look sees what a check of nothing is told, and leaves no trace.
+    fn peek(&self, key: u64) {
+        let key = key % self.subject.keys();
+        let seen = self.subject.peek(key);
+        let Ok(pass) = self.subject.check_n(key, 0) else { panic!("a look was refused") };
+        assert_eq!(format!("{:?}", seen.windows()), format!("{:?}", pass.windows()));
+        assert_eq!((seen.remaining(), seen.reset_after()), (pass.remaining(), pass.reset_after()));
+        assert_eq!(self.subject.stats(), self.stats);
     }
 
     fn warm(&mut self, key: u64) {

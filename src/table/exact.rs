@@ -161,6 +161,22 @@ impl<M> ExactTable<M> {
         self.check_missing(engine, hash, key, cost, &guard)
     }
 
+    /// The word of a key as it stands, and the precise time just after it was read; 0 if the key has none, as a fresh
+    /// one. Changes nothing.
+    pub fn peek<K, Q, C>(&self, engine: &Engine<C>, hash: u64, key: &Q) -> (u64, u64)
+    where
+        M: Map<K>,
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+        C: Clock,
+    {
+        let guard = self.map.guard();
+        let entry = self.map.get(hash | LIVE, key, &guard);
+        // ORDERING: Relaxed: one word, and nothing is read by it.
+        let word = entry.map_or(0, |entry| entry.word.load(Ordering::Relaxed));
+        (if word & TABLE_BIT == 0 { word } else { 0 }, engine.precise_ns())
+    }
+
     /// The key has no entry, one that is leaving, or one for which a single attempt was not enough.
     #[cold]
     #[inline(never)]

@@ -1,7 +1,7 @@
 //! One word for everybody, and no table.
 
 use super::{Answer, Charged, Engine, Hot, Missed};
-use crate::sync::{AtomicU64, Padded};
+use crate::sync::{AtomicU64, Ordering, Padded};
 use crate::time::Clock;
 
 /// How often a check that has lost its [`charge`](Engine::charge) starts another before it gives up with `Full`.
@@ -58,6 +58,12 @@ impl Single {
         }
         let ns = engine.precise_ns();
         Answer::Full { ns, room_at_ns: ns }
+    }
+
+    /// The word as it stands, and the precise time just after it was read. Changes nothing.
+    pub fn peek<C: Clock>(&self, engine: &Engine<C>) -> (u64, u64) {
+        // ORDERING: Relaxed: one word, and nothing is read by it.
+        (self.word.0.load(Ordering::Relaxed), engine.precise_ns())
     }
 
     /// Its heat.

@@ -259,6 +259,15 @@ impl SlotTable {
         self.check_missing(request)
     }
 
+    /// The word of the key of this hash as it stands, and the precise time just after it was read; 0 if the key has no
+    /// value, as a fresh one. Changes nothing.
+    pub fn peek<C: Clock>(&self, engine: &Engine<C>, hash: u64) -> (u64, u64) {
+        let (window, fingerprint) = (self.lines.window(hash), fingerprint(hash));
+        let word =
+            bits(window.naming(fingerprint)).find_map(|number| value(window.slot(number), fingerprint));
+        (word.unwrap_or(0), engine.precise_ns())
+    }
+
     /// The key has no value in the slot that was looked at first.
     fn check_missing<C: Clock>(&self, request: Request<'_, C>) -> Answer {
         let Request { engine, window, fingerprint, cost, .. } = request;
@@ -382,6 +391,14 @@ fn see(slot: Slot<'_>, named: u64) -> Option<Seen> {
         });
     }
     None
+}
+
+/// The value of a slot that is this owner's.
+fn value(slot: Slot<'_>, named: u64) -> Option<u64> {
+    let before = name_of(slot, named)?;
+    // ORDERING: Acquire: if it is a later owner's, so is the fingerprint word that is read next.
+    let word = slot.word.load(Ordering::Acquire);
+    (is_value(word) && is_still(slot, before)).then_some(word)
 }
 
 /// Frees a pending slot, and leaves no name in it that would lead checks astray. False if somebody else
