@@ -6,7 +6,7 @@ mod common;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use common::{at_once, secs};
+use common::{at_once, limits, secs};
 use proptest::prelude::*;
 use tidegate::{
     Alignment, ExactLimiter, Limit, Limiter, Manual, Pass, Rate, Reason, SingleLimiter, Standing, Window,
@@ -66,25 +66,12 @@ fn told_after(pass: Pass) -> Told {
     (pass.limit(), pass.remaining(), pass.next_after(), pass.reset_after())
 }
 
-fn limits() -> impl Strategy<Value = Limit> {
-    let alignments =
-        prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey), Just(Alignment::FirstRequest)];
-    let bucket =
-        (1..500_u64, 1..50_u64).prop_map(|(rate, burst)| Limit::bucket(Rate::per_minute(rate), burst));
-    let window = (1..20_u64).prop_map(|limit| Limit::window(Window::new(limit, secs(1))));
-    let both = (1..10_u64, 0..20_u64).prop_map(|(limit, more)| {
-        Limit::burst_sustain(Window::new(limit, secs(1)), Window::new(limit + more, secs(4)))
-    });
-    (prop_oneof![bucket, window, both], alignments, any::<bool>())
-        .prop_map(|(limit, alignment, count)| limit.align(alignment).count_refused(count))
-}
-
 proptest! {
     /// A look finds what the last answer left, tells when a cost passes to the nanosecond, and nobody can tell that it
     /// was taken: a twin that is never looked at gives the same answers.
     #[test]
     fn a_look_is_true_and_leaves_no_trace(
-        limit in limits(),
+        limit in limits(40),
         steps in prop::collection::vec((0..3_000_000_000_u64, 0..40_u16, 1..30_u64), 1..80),
     ) {
         let clock = Manual::new();

@@ -5,30 +5,15 @@ mod common;
 
 use std::time::Duration;
 
-use common::{LEASE, at_once, secs};
+use common::{LEASE, at_once, limits, secs};
 use proptest::prelude::*;
-use tidegate::{
-    Alignment, Clock, ConfigError, Limit, Limiter, Manual, Rate, Reason, SingleLimiter, Ticking, Window,
-};
-
-fn limits() -> impl Strategy<Value = Limit> {
-    let alignments =
-        prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey), Just(Alignment::FirstRequest)];
-    let bucket =
-        (1..5_000_u64, 1..2_000_u64).prop_map(|(rate, burst)| Limit::bucket(Rate::per_second(rate), burst));
-    let window = (1..2_000_u64).prop_map(|limit| Limit::window(Window::new(limit, secs(1))));
-    let both = (1..500_u64, 0..500_u64).prop_map(|(limit, more)| {
-        Limit::burst_sustain(Window::new(limit, secs(1)), Window::new(limit + more, secs(4)))
-    });
-    (prop_oneof![bucket, window, both], alignments, any::<bool>())
-        .prop_map(|(limit, alignment, count)| limit.align(alignment).count_refused(count))
-}
+use tidegate::{Clock, ConfigError, Limit, Limiter, Manual, Rate, Reason, SingleLimiter, Ticking};
 
 proptest! {
     /// Every answer, word for word: the phase of `PerKey` is that of the key `()`. With leases, no more passes than without.
     #[test]
     fn every_answer_is_that_of_one_key(
-        limit in limits(),
+        limit in limits(2_000),
         is_hot in any::<bool>(),
         steps in prop::collection::vec((0..1_500_u64, 1..50_u16, prop_oneof![3 => Just(1), 1 => 0..700_u64]), 1..60),
     ) {

@@ -14,7 +14,8 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use tidegate::{Denied, ExactLimiter, Limit, Manual, Pass, Reason, WindowState};
+use proptest::prelude::*;
+use tidegate::{Alignment, Denied, ExactLimiter, Limit, Manual, Pass, Rate, Reason, Window, WindowState};
 use twin::{Decision, Share};
 
 /// Every hash seed in these tests: a failure is the same failure next time.
@@ -79,6 +80,22 @@ impl Dice {
 
 /// How long a bucket's leased tokens may be kept: a `Limiter`'s bucket admits in Δ what it may in Δ and this.
 pub const LEASE: Duration = Duration::from_millis(1);
+
+/// Limits of every kind and alignment, of less than `most` requests at once: rates by the minute, windows of a second and
+/// of four.
+pub fn limits(most: u64) -> impl Strategy<Value = Limit> {
+    let alignments =
+        prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey), Just(Alignment::FirstRequest)];
+    let bucket = (1..most, 1..most).prop_map(|(rate, burst)| Limit::bucket(Rate::per_minute(rate), burst));
+    let window = (1..most).prop_map(|limit| Limit::window(Window::new(limit, secs(1))));
+    // Two counts share one word, with their time.
+    let half = (most / 2).clamp(2, 4_000);
+    let both = (1..half, 0..half).prop_map(|(limit, more)| {
+        Limit::burst_sustain(Window::new(limit, secs(1)), Window::new(limit + more, secs(4)))
+    });
+    (prop_oneof![bucket, window, both], alignments, any::<bool>())
+        .prop_map(|(limit, alignment, count)| limit.align(alignment).count_refused(count))
+}
 
 /// Whole seconds.
 pub const fn secs(seconds: u64) -> Duration {
