@@ -1,4 +1,4 @@
-//! A check of a known key allocates nothing, whether it passes or is refused.
+//! A check of a known key allocates nothing, whether it passes or is refused, leases or spends a lease.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -10,7 +10,8 @@ use std::hint::black_box;
 
 use common::secs;
 use tidegate::{
-    Alignment, Clock, Denied, ExactLimiter, Limit, Limiter, Manual, Pass, Precise, Rate, Ticking, Window,
+    Alignment, Clock, Denied, ExactLimiter, Limit, Limiter, Manual, Pass, Precise, Rate, SingleLimiter,
+    Ticking, Window,
 };
 
 thread_local! {
@@ -155,4 +156,33 @@ fn a_refusal_for_want_of_room_and_one_too_large_allocate_nothing() {
         }
     });
     assert_eq!(refused, 0);
+}
+
+/// A thread's first loss, lease, spent token and refusal of a hot key, and batches.
+#[test]
+fn hot_keys_and_batches_allocate_nothing() {
+    let limit = Limit::bucket(Rate::per_hour(1), 100_000);
+    let limiter = Limiter::builder(limit).clock(Manual::new()).build().unwrap();
+    let single = SingleLimiter::builder(limit).clock(Manual::new()).build().unwrap();
+    let keys = [1_u64; 40];
+    let made = std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            allocations(|| {
+                limiter.warm(&1_u64);
+                single.warm();
+                let mut answers = 0;
+                for _ in 0..3_000 {
+                    limiter.check_many(&keys, |answer| answers += usize::from(answer.is_ok()));
+                    for _ in &keys {
+                        answers += usize::from(single.allow());
+                    }
+                }
+                black_box(answers);
+                assert!(!limiter.allow(&1_u64) && !single.allow());
+                black_box(limiter.peek(&1_u64));
+            })
+        });
+        first.join().unwrap()
+    });
+    assert_eq!(made, 0);
 }

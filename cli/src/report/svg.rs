@@ -123,8 +123,8 @@ fn draw_panel(panel: &Panel<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> D
         .axis_style(GRID)
         .label_style(font(13).color(&INK))
         .axis_desc_style(font(14).color(&INK))
-        .x_desc("threads")
-        .y_desc("M checks/s")
+        .x_desc("threads, logarithmic")
+        .y_desc("M checks/s, logarithmic")
         .x_label_formatter(&|x| format!("{:.0}", x.exp2()))
         .y_label_formatter(&|y| format!("{}", (10_f64.powf(*y) * 1e3).round() / 1e3))
         .draw()?;
