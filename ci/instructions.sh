@@ -38,14 +38,14 @@ counted() {
 {
     echo "# Instructions per check, and tidegate's ÷ the floor's: written by ci/instructions.sh --update, which says how."
     echo "# $(rustc --version | cut -d' ' -f1,2), $(valgrind --version), $(uname -m); 400 000 checks each."
-    echo "# Still, and leased: on a clock that stands still, for how often the counter is read depends on the machine."
+    echo "# On a clock that stands still: how often the shipped one reads the counter depends on the machine."
     printf '%-12s %-16s %8s %8s %7s\n' workload contestant ours floor ratio
     while read -r workload contestant; do
         ours=$(counted "$workload" "$contestant")
         floor=$(counted "$workload" floor)
         awk -v w="$workload" -v c="${contestant// /_}" -v o="$ours" -v f="$floor" \
             'BEGIN { printf "%-12s %-16s %8.1f %8.1f %7.3f\n", w, c, o, f, o / f }'
-    done <<<$'uniform_1k tidegate\nrefused_hot tidegate still\nhot tidegate leased'
+    done <<<$'uniform_1k tidegate still\nrefused_hot tidegate still\nhot tidegate leased'
 } >"$box/counted"
 
 if [[ "${1:-}" == --update ]]; then

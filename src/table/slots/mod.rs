@@ -260,10 +260,7 @@ impl SlotTable {
     }
 
     /// The word of the key of this hash as it stands, and the precise time just after it was read; 0 if the key has no
-    /// value, as a fresh one. Changes nothing. (Cold: else the way in which a check looks further is compiled to
-    /// take 60 instructions more.)
-    #[cold]
-    #[inline(never)]
+    /// value, as a fresh one. Changes nothing.
     pub fn peek<C: Clock>(&self, engine: &Engine<C>, hash: u64) -> (u64, u64) {
         let (window, fingerprint) = (self.lines.window(hash), fingerprint(hash));
         let word =
