@@ -27,7 +27,7 @@ optimised='--config=profile.test.package."*".opt-level=2'
 # The same histories each time: a verdict is no matter of luck, and what one mutant fails on is not kept for the next.
 export PROPTEST_RNG_SEED=1 PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 PROPTEST_MAX_SHRINK_ITERS=0
 
-select=(--package tidegate --exclude '**/tests.rs' --exclude-re 'tests::')
+select=(--package tidegate --exclude '**/tests.rs' --exclude '**/tests/*.rs' --exclude-re 'tests::')
 for glob in "${sample[@]}"; do select+=(--file "$glob"); done
 
 # mutants ARGUMENT...: tries those that are left against the tests that the arguments select.

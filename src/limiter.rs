@@ -95,8 +95,8 @@ impl<C: Clock> Builder<C> {
         self
     }
 
-    /// Whether threads that meet at one key, or are refused over and over, may each lease some of its tokens in advance; they may
-    /// unless told. What a bucket admits in any time is then bounded by what it would in a millisecond more; windows
+    /// Whether threads that meet at one key, or are refused over and over, may each lease some of its tokens in
+    /// advance; they may unless told. What a bucket admits in any time is then bounded by what it would in a millisecond more; windows
     /// stay as they are. Without leases [`Pass::remaining`] is what the key's word has left.
     pub fn leases(mut self, leases: bool) -> Self {
         self.leases = leases;

@@ -49,28 +49,12 @@ pub fn explore_rotated<const N: usize>(
     executions_least: u64,
     model: impl Fn([usize; N]) + Send + Sync + Clone + 'static,
 ) {
-    explore_rotations(name, usize::from(N == 2), executions_least, model);
-}
-
-/// The same, for two threads whose roads are too long for one preemption more.
-pub fn explore_long_roads(
-    name: &str,
-    executions_least: u64,
-    model: impl Fn([usize; 2]) + Send + Sync + Clone + 'static,
-) {
-    explore_rotations(name, 0, executions_least, model);
-}
-
-fn explore_rotations<const N: usize>(
-    name: &str,
-    more: usize,
-    executions_least: u64,
-    model: impl Fn([usize; N]) + Send + Sync + Clone + 'static,
-) {
     for turn in 0..N {
         let model = model.clone();
         let roles = std::array::from_fn(|thread| (thread + turn) % N);
-        explore(&format!("{name}, rotation {turn}"), more, executions_least, move || model(roles));
+        explore(&format!("{name}, rotation {turn}"), usize::from(N == 2), executions_least, move || {
+            model(roles)
+        });
     }
 }
 

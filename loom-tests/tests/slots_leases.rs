@@ -6,9 +6,7 @@ use std::sync::Arc;
 use tidegate::internals::{Answer, Hot, Missed, SlotTable};
 use tidegate::{Alignment, Limit, OnFull, Rate, Window};
 use tidegate_loom_tests::slots::{Scene, passed};
-use tidegate_loom_tests::{
-    EXECUTIONS_LEAST, engine, explore_alike, explore_long_roads, explore_rotated, in_threads, seconds,
-};
+use tidegate_loom_tests::{EXECUTIONS_LEAST, engine, explore_alike, explore_rotated, in_threads, seconds};
 
 const KEY: u64 = 1;
 const NEW: u64 = 2;
@@ -66,7 +64,7 @@ fn a_lease_ends_with_its_time() {
 /// The key is evicted by force while its thread leases, and the slot's next owner begins with the same number: who pays for the lease is the key, or nobody has one.
 #[test]
 fn a_lease_is_charged_to_no_stranger() {
-    explore_long_roads("a lease is charged to no stranger", EXECUTIONS_LEAST, |roles: [usize; 2]| {
+    explore_rotated("a lease is charged to no stranger", EXECUTIONS_LEAST, |roles: [usize; 2]| {
         let scene = Scene::new(one_a_second(4), OnFull::EvictLeast, &[10_000]).leasing();
         let scene = scene.seized(1).used(KEY, 10_000, 1).share();
         let it = scene.clone();

@@ -2,8 +2,8 @@
 //!
 //! # Protocol
 //!
-//! * **Paths.** *Notice*: a check whose exchange failed counts a loss on its key; some losses within a
-//!   millisecond heat the limiter for a while. *Lease*: a check of a hot limiter whose key
+//! * **Paths.** *Notice*: a check whose exchange failed, or that only a precise reading could refuse, counts a loss on
+//!   its key; some losses within a millisecond heat the limiter for a while. *Lease*: a check of a hot limiter whose key
 //!   the thread has a shard for charges the key's word with more than its own cost, in the one exchange it
 //!   makes anyway, and keeps the rest in the shard. *Spend*: the thread's next checks of the key take from
 //!   the shard, and touch nothing that is shared. *Refuse again*: the shard keeps the word of a key that was found
@@ -35,8 +35,9 @@ use crate::word::{Decided, Outcome, Rule};
 const HOT_NS: u64 = 64_000_000;
 /// Keys that a thread keeps shards for.
 const SHARDS: usize = 4;
-/// So many losses of one thread on one key, within so long, make a limiter hot.
+/// Losses of one thread on one key are counted for so long.
 const LOSSES_NS: u64 = 1_000_000;
+/// So many of them make a limiter hot.
 #[cfg(not(tidegate_loom))]
 const LOSSES: u64 = 8;
 #[cfg(tidegate_loom)]
@@ -63,7 +64,7 @@ struct Shard {
     key: Cell<u64>,
     /// The limiter's time at which the span began that the lease, and what is counted, is of.
     ns: Cell<u64>,
-    /// The key's word as the last lease left it: with all of that charged.
+    /// The key's word as this thread has last left or seen it: with all of its lease charged.
     word: Cell<u64>,
     /// Charged, and not spent.
     left: Cell<u64>,
@@ -76,10 +77,8 @@ struct Shard {
     lost_ns: Cell<u64>,
     /// How often another key wanted the shard since its last lease.
     knocks: Cell<u64>,
-    /// The key is dry before this moment of its own; 0: not that is known.
+    /// By that word the key is dry before this moment of its own; 0: not that is known.
     dry_until: Cell<u64>,
-    /// The word that says so, as this thread has left or seen it.
-    dry: Cell<u64>,
 }
 
 /// Leases whose time is over.
@@ -115,7 +114,6 @@ impl Shard {
             lost_ns: Cell::new(0),
             knocks: Cell::new(0),
             dry_until: Cell::new(0),
-            dry: Cell::new(0),
         }
     }
 
@@ -237,7 +235,7 @@ impl Hot {
         Self::at(key, |shard| if self.owns(shard, key) { use_it(shard) } else { None })
     }
 
-    /// A check of the key has lost an exchange at `ns`.
+    /// A check of the key has lost an exchange at `ns`, or was refused there by a precise reading.
     pub fn lost(&self, key: u64, ns: u64) {
         if self.life_ns == 0 {
             return;
@@ -303,7 +301,7 @@ impl Hot {
                 };
                 let moment = engine.rule.moment(ns, key);
                 if shard.is_dry(moment) {
-                    let decided = engine.rule.decide(shard.dry.get(), moment, cost);
+                    let decided = engine.rule.decide(shard.word.get(), moment, cost);
                     return Some(Charged { decided, ns });
                 }
                 precise_ns = Some(ns);
@@ -385,7 +383,7 @@ impl Hot {
     fn note(&self, rule: &Rule, shard: &Shard, cost: u64, lease: Lease) {
         let Lease { charged: Charged { decided, ns }, tokens } = lease;
         let moment = rule.moment(ns, shard.key.get());
-        shard.dry.set(decided.next);
+        shard.word.set(decided.next);
         shard.dry_until.set(rule.dry_until(decided.next, moment).unwrap_or(0));
         match decided.outcome {
             Outcome::Pass => {
@@ -398,7 +396,6 @@ impl Hot {
             Outcome::TooLarge => {}
         }
         if tokens > 0 {
-            shard.word.set(decided.next);
             shard.leases.set(shard.leases.get() + 1);
             shard.knocks.set(0);
             self.heat(ns);

@@ -1,0 +1,242 @@
+//! Single cases: saturation, phases, errors and the edges of the layout.
+
+use super::*;
+
+fn rule(limit: Limit) -> Rule {
+    Rule::new(&limit).unwrap()
+}
+
+fn windows(burst: u64, sustain: u64) -> Limit {
+    let (short, long) = (Duration::from_secs(15), Duration::from_secs(300));
+    Limit::burst_sustain(Window::new(burst, short), Window::new(sustain, long))
+}
+
+/// A count at its capacity stays there, refuses, and leaves its neighbours alone.
+#[test]
+fn saturated_counts_refuse_and_never_carry() {
+    for alignment in [Alignment::Clock, Alignment::FirstRequest] {
+        let rule = rule(windows(3, 5).align(alignment));
+        let Kind::Windowed(windowed) = rule.kind else { panic!("not windowed") };
+        let layout = *windowed.layout();
+        let now = rule.time().units(900 * SECOND);
+        let mut word = 0;
+        for _ in 0..200_000 {
+            word = rule.decide(word, now, 3).next;
+        }
+        let opened = layout.unpack(rule.decide(0, now, 1).next);
+        let counts = layout.unpack(word);
+        assert_eq!((counts.time, counts.index), (opened.time, opened.index));
+        assert_eq!(counts.burst, layout.burst_max().min(600_000));
+        assert_eq!(counts.sustain, layout.sustain_max().min(600_000));
+        let saturated = layout.pack(Counts { burst: u64::MAX, sustain: u64::MAX, ..opened });
+        let refused = rule.decide(saturated, now, 1);
+        assert_eq!(refused.next, saturated);
+        assert_eq!(refused.outcome, Outcome::Exhausted);
+        assert_eq!(rule.refusing(saturated, now, 1), Refusing { first: true, sustain: true });
+    }
+}
+
+/// A thousand keys do not start again in one instant: their phases spread over the whole period.
+#[test]
+fn phases_spread_over_the_longest_period() {
+    let rule = rule(windows(30, 100));
+    let period = rule.parts(0, rule.time().units(900 * SECOND))[1].period;
+    let mut phases: Vec<u64> = (0..1000_u64).map(|key| rule.phase(key * ((1 << 48) / 1000))).collect();
+    phases.dedup();
+    assert_eq!(phases.len(), 1000);
+    assert!(phases.iter().all(|&phase| phase < period));
+    assert!(phases[999] > period - period / 500);
+    assert_eq!(self::rule(windows(30, 100).align(Alignment::Clock)).phase(u64::MAX), 0);
+}
+
+/// Wall time is tied to windows on the clock alone: by the burst period, and by the longest.
+#[test]
+fn only_windows_on_the_clock_are_tied_to_the_wall() {
+    let (single, both) = (Window::new(3, Duration::from_secs(15)), windows(3, 5));
+    let wall = |limit: Limit, alignment| Rule::wall_periods_ns(&limit.align(alignment));
+    assert_eq!(wall(Limit::window(single), Alignment::Clock), Some((15 * SECOND, 15 * SECOND)));
+    assert_eq!(wall(both, Alignment::Clock), Some((15 * SECOND, 300 * SECOND)));
+    for alignment in [Alignment::PerKey, Alignment::FirstRequest] {
+        assert_eq!(wall(Limit::window(single), alignment), None);
+        assert_eq!(wall(both, alignment), None);
+    }
+    assert_eq!(wall(Limit::bucket(Rate::per_second(1), 1), Alignment::Clock), None);
+}
+
+/// The grid of openings: never coarser than 1/64 of the burst period, finer when bits allow.
+#[test]
+fn the_grid_of_openings_is_fine() {
+    for limit in
+        [windows(30, 100), windows(1_000, 10_000), Limit::window(Window::new(100, Duration::from_secs(60)))]
+    {
+        let Kind::Windowed(windowed) = rule(limit.align(Alignment::FirstRequest)).kind else {
+            panic!("not windowed")
+        };
+        assert!(windowed.layout().grid_bits() >= 6);
+    }
+    let opens = rule(windows(30, 100).align(Alignment::FirstRequest));
+    for ns in [900 * SECOND, 907 * SECOND + 7, 914_999_999_999] {
+        let now = opens.time().units(ns);
+        let part = opens.parts(opens.decide(0, now, 1).next, now)[0];
+        assert!((part.period - part.period / 64..=part.period).contains(&(part.next - now)), "at {ns} ns");
+    }
+    let Kind::Windowed(windowed) = opens.kind else { panic!() };
+    assert!(windowed.layout().grid_bits() >= 10, "{}", windowed.layout().grid_bits());
+}
+
+/// Which windows refuse, and which of them is waited for.
+#[test]
+fn a_refusal_names_the_windows_that_it_comes_from() {
+    let (burst, sustain, both) = (
+        Refusing { first: true, sustain: false },
+        Refusing { first: false, sustain: true },
+        Refusing { first: true, sustain: true },
+    );
+    for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
+        for count_refused in [true, false] {
+            let rule = rule(windows(3, 5).align(alignment).count_refused(count_refused));
+            let now = rule.time().units(900 * SECOND);
+            let later = rule.time().units(915 * SECOND);
+            for (cost, refusing) in [(4, burst), (5, burst), (6, both)] {
+                assert_eq!(rule.decide(0, now, cost), Decided { outcome: Outcome::TooLarge, next: 0 });
+                assert_eq!(rule.refusing(0, now, cost), refusing);
+            }
+            assert_eq!(rule.retry_at(0, now, 3), (WindowName::Burst, now), "nothing to wait for");
+            let used = rule.decide(0, now, 3);
+            assert_eq!(used.outcome, Outcome::Pass);
+            let refused = |word: u64, moment: u64, cost: u64| {
+                let decided = rule.decide(word, moment, cost);
+                assert_eq!(decided.outcome, Outcome::Exhausted);
+                let waits_for = rule.retry_at(decided.next, moment, cost).0;
+                (decided.next, rule.refusing(decided.next, moment, cost), waits_for)
+            };
+            if count_refused {
+                // 3 + 1, then 3 + 2, then 3 + 3 of 3 and 5.
+                let (word, refusing, waits_for) = refused(used.next, now, 1);
+                assert_eq!((refusing, waits_for), (burst, WindowName::Burst));
+                let (word, refusing, waits_for) = refused(word, now, 1);
+                assert_eq!((refusing, waits_for), (burst, WindowName::Sustain), "none is left of 5");
+                let (word, refusing, waits_for) = refused(word, now, 1);
+                assert_eq!((refusing, waits_for), (both, WindowName::Sustain));
+                let (_, refusing, waits_for) = refused(word, later, 1);
+                assert_eq!((refusing, waits_for), (sustain, WindowName::Sustain));
+            } else {
+                for (cost, refusing, waits_for) in
+                    [(2, burst, WindowName::Burst), (3, both, WindowName::Sustain)]
+                {
+                    assert_eq!(refused(used.next, now, cost), (used.next, refusing, waits_for));
+                }
+                assert_eq!(refused(used.next, later, 3), (used.next, sustain, WindowName::Sustain));
+                assert_eq!(rule.decide(used.next, later, 2).outcome, Outcome::Pass);
+            }
+        }
+    }
+    let equal = rule(windows(3, 3));
+    let now = equal.time().units(900 * SECOND);
+    assert_eq!(equal.decide(0, now, 3).outcome, Outcome::Pass, "all of both");
+    assert_eq!(equal.decide(0, now, 4).outcome, Outcome::TooLarge);
+    assert_eq!(equal.refusing(0, now, 4), both);
+    let single = rule(Limit::window(Window::new(3, Duration::from_secs(15))));
+    let now = single.time().units(900 * SECOND);
+    let word = single.decide(single.decide(0, now, 3).next, now, 1).next;
+    assert_eq!(single.refusing(word, now, 1), burst);
+    assert_eq!(single.retry_at(word, now, 1).0, WindowName::Window);
+}
+
+#[test]
+fn each_slip_in_a_pair_of_windows_has_its_error() {
+    let pair = |burst: (u64, u64), sustain: (u64, u64)| {
+        let window = |(limit, seconds)| Window::new(limit, Duration::from_secs(seconds));
+        Rule::new(&Limit::burst_sustain(window(burst), window(sustain))).map(|_| ())
+    };
+    let seconds = Duration::from_secs;
+    assert_eq!(pair((0, 15), (5, 300)), Err(ConfigError::Zero { field: "burst limit" }));
+    assert_eq!(pair((3, 15), (0, 300)), Err(ConfigError::Zero { field: "sustain limit" }));
+    assert_eq!(pair((3, 0), (5, 300)), Err(ConfigError::ZeroPeriod { field: "burst period" }));
+    assert_eq!(pair((3, 15), (5, 0)), Err(ConfigError::ZeroPeriod { field: "sustain period" }));
+    for sustain in [1, 14, 15, 16, 299, 301] {
+        let error = ConfigError::NotAMultiple { burst: seconds(15), sustain: seconds(sustain) };
+        assert_eq!(pair((3, 15), (5, sustain)), Err(error));
+    }
+    assert_eq!(pair((3, 15), (2, 300)), Err(ConfigError::SustainBelowBurst { burst: 3, sustain: 2 }));
+    assert_eq!(pair((3, 15), (3, 30)), Ok(()));
+}
+
+/// Time lasts for the wanted 36 years from the latest start, two longest periods above 0; and the counts get every
+/// bit that its periods leave.
+#[test]
+fn time_takes_its_bits_and_counts_the_rest() {
+    for alignment in [Alignment::Clock, Alignment::PerKey] {
+        let rule = rule(windows(3, 5).align(alignment));
+        assert_eq!(rule.time().end_ns(), HORIZON_WANTED_NS + 2 * 300 * SECOND);
+        // Beside the shorter horizon, for limits that would not fit otherwise.
+        let end_ns = HORIZON_LEAST_NS + 2 * 300 * SECOND;
+        let ticks = end_ns / (15 * SECOND) + 20;
+        let free = VALUE_BITS - (u64::BITS - ticks.leading_zeros());
+        let built = Rule::new(&windows(3, u64::MAX).align(alignment));
+        let Err(ConfigError::TooWide { limit_max, .. }) = built else { panic!("{built:?}") };
+        assert_eq!(limit_max, (1 << (free - 3)) - 2, "4 has three bits");
+    }
+}
+
+/// The furthest phase at the end of time still has its place in the word.
+#[test]
+fn the_last_moment_of_all_fits_the_word() {
+    // Burst periods to the end of time: 10 less than 2^26, and up to 20 more with a phase.
+    let period = Duration::from_nanos(HORIZON_WANTED_NS / ((1 << 26) - 50));
+    for alignment in [Alignment::Clock, Alignment::PerKey, Alignment::FirstRequest] {
+        let rule =
+            rule(Limit::burst_sustain(Window::new(3, period), Window::new(5, period * 20)).align(alignment));
+        let last = rule.moment(u64::MAX, u64::MAX);
+        let word = rule.decide(0, last, 2).next;
+        assert!(word <= VALUE_MAX);
+        assert_eq!(rule.parts(word, last).map(|part| part.used), [2, 2]);
+        assert_eq!(rule.decide(word, last, 2).outcome, Outcome::Exhausted);
+    }
+}
+
+/// Windows whose time leaves no room for any count are told so, not that their limit may be 0.
+#[test]
+fn periods_that_leave_no_count_are_the_error() {
+    let limit = Limit::burst_sustain(
+        Window::new(3, Duration::from_nanos(1)),
+        Window::new(5, Duration::from_secs(4_000_000)),
+    );
+    let built = Rule::new(&limit.align(Alignment::FirstRequest));
+    assert!(matches!(built, Err(ConfigError::PeriodsTooWide { .. })), "{built:?}");
+}
+
+/// What the error says would fit does fit, and one more does not.
+#[test]
+fn the_largest_limit_that_an_error_allows_builds() {
+    let (short, long) = (Duration::from_secs(15), Duration::from_secs(300));
+    let both = |burst, sustain| Limit::burst_sustain(Window::new(burst, short), Window::new(sustain, long));
+    for (burst, sustain) in
+        [(1_000_000_000, 10_000_000_000), (10, 1 << 50), (1 << 40, 1 << 40), (1 << 60, 1 << 60)]
+    {
+        for alignment in [Alignment::Clock, Alignment::FirstRequest] {
+            let limit = both(burst, sustain).align(alignment);
+            let Err(ConfigError::TooWide { field, limit_max, other: Some((_, other)), .. }) =
+                Rule::new(&limit)
+            else {
+                panic!("{limit:?}")
+            };
+            let lowered = |by: u64| match field {
+                "burst limit" => both(limit_max + by, other).align(alignment),
+                _ => both(other, limit_max + by).align(alignment),
+            };
+            assert!(Rule::new(&lowered(0)).is_ok(), "{:?}", lowered(0));
+            assert!(Rule::new(&lowered(1)).is_err(), "{:?}", lowered(1));
+        }
+    }
+    // Beside a sustain limit that leaves room, it is the burst limit that is too large.
+    let built = Rule::new(&both(200_000_000, 1_000_000_000).align(Alignment::Clock));
+    assert!(matches!(built, Err(ConfigError::TooWide { field: "burst limit", .. })), "{built:?}");
+    for alignment in [Alignment::Clock, Alignment::FirstRequest] {
+        let limit = |count| Limit::window(Window::new(count, short)).align(alignment);
+        let Err(ConfigError::TooWide { limit_max, .. }) = Rule::new(&limit(u64::MAX)) else {
+            panic!("it fits")
+        };
+        assert!(Rule::new(&limit(limit_max)).is_ok() && Rule::new(&limit(limit_max + 1)).is_err());
+    }
+}
