@@ -183,7 +183,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     }
 
     /// The step of the limiter's time, rounded up to a nanosecond: below one for ordinary limits,
-    /// longer for a burst that takes decades to fill. Every bound holds in this time.
+    /// longer for a period of decades, or a burst that takes as long to fill. Every bound holds in this time.
     pub fn resolution(&self) -> Duration {
         self.core.resolution()
     }

@@ -51,11 +51,13 @@ fn in_twins_range(tokens: u64, period_ns: u128, burst: u64) -> bool {
     tokens > 0 && period_ns > 0 && burst > 0 && tokens < 1 << 34 && span.is_some_and(|span| span < 1 << 97)
 }
 
-/// A nanosecond more than one unit of the limiter's time can last. Units are as fine as 62 bits allow for
-/// 2^60 ns and a whole burst on top, so the next finer ones, half as long, must not have fitted.
+/// A nanosecond more than one unit of the limiter's time can last. Units are as fine as 62 bits allow for 2^60 ns, the
+/// period twice (the clock's first reading and the end of time may each lie one later) and a whole burst on top, so
+/// the next finer ones, half as long, must not have fitted.
 fn slack_ns(tokens: u64, period_ns: u128, burst: u64) -> u128 {
     let full_ns = u128::from(burst).saturating_mul(period_ns) / u128::from(tokens.max(1));
-    2 + (full_ns >> 59)
+    let longest_ns = full_ns.saturating_add((1 << 60) + 2 * period_ns);
+    2 + (longest_ns >> 61)
 }
 
 struct Exact {
