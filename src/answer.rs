@@ -162,6 +162,13 @@ impl Standing {
         self.snapshot.reset_after()
     }
 
+    /// What is used beyond the limit, after a [`charge`](crate::Limiter::charge) of more than was left, or a reservation: of
+    /// a bucket the tokens (rounded up) that have to come back before one is available, of windows what is counted
+    /// above the limit, refused requests included, in the window that is furthest above.
+    pub fn debt(&self) -> u64 {
+        self.snapshot.rule.overdrawn(self.snapshot.word, self.snapshot.moment())
+    }
+
     /// The shortest wait after which a request of `cost` passes if nobody else comes first: zero if it would now, `None`
     /// if it never can.
     pub fn retry_after(&self, cost: u64) -> Option<Duration> {
@@ -241,7 +248,7 @@ impl Denied {
     /// promise.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.reason {
-            Reason::TooLarge => None,
+            Reason::TooLarge | Reason::Unsupported => None,
             Reason::Full if self.room_at_ns == u64::MAX => None,
             Reason::Full => Some(Duration::from_nanos(self.room_at_ns.saturating_sub(self.snapshot.ns))),
             Reason::Exhausted => self.snapshot.wait(self.retry_at().1),
@@ -275,7 +282,7 @@ impl Denied {
     }
 
     fn refusing(&self) -> Refusing {
-        if self.reason == Reason::Full {
+        if matches!(self.reason, Reason::Full | Reason::Unsupported) {
             return NOBODY;
         }
         self.snapshot.rule.refusing(self.snapshot.word, self.snapshot.moment(), self.cost)
@@ -314,6 +321,7 @@ impl fmt::Display for Denied {
                     self.limit()
                 )
             }
+            Reason::Unsupported => f.write_str("windows have no turns to reserve; only a bucket has"),
             Reason::Full => f.write_str("no room for a new key where it may stand"),
             Reason::Exhausted => {
                 write!(

@@ -15,6 +15,8 @@ pub enum Reason {
     /// The key is new, and none of the places that were looked at had room for it; or a check lost race after race to
     /// other threads, which is all that it means in a [`SingleLimiter`](crate::SingleLimiter).
     Full,
+    /// The limit has windows, which have no turns to wait for: only a bucket can be reserved from.
+    Unsupported,
 }
 
 /// Which part of a limit an answer speaks of.

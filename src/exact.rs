@@ -5,12 +5,15 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
+use crate::account::Named;
 use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
+use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
-use crate::table::{ExactTable, PLACES_MAX, PapayaMap};
+use crate::table::{ExactTable, Full, Ordered, PLACES_MAX, PapayaMap};
 use crate::time::{Clock, Ticking};
+use crate::word::Order;
 
 /// A limiter that keeps each key whole: two keys never share a count, however their hashes fall.
 ///
@@ -138,6 +141,95 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     {
         let hash = self.core.hashing.of(key);
         self.core.standing(self.table.peek(&self.core.engine, hash, key), hash)
+    }
+
+    /// Charges a cost that is known only now, as [`Limiter::charge`](crate::Limiter::charge) does.
+    ///
+    /// # Errors
+    /// [`Denied`] with [`Reason::Full`](crate::Reason::Full), and nothing is charged, if the key is new and there is no
+    /// room for it.
+    pub fn charge<Q>(&self, key: &Q, cost: u64) -> Result<Receipt, Denied>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let named = self.named(key);
+        self.core.charge(named, cost, |order| self.order(named, key, order))
+    }
+
+    /// Decides a request as [`check_n`](Self::check_n) does, and answers with a receipt; no refusal is counted.
+    ///
+    /// # Errors
+    /// [`Denied`] when the request must not go on.
+    pub fn take<Q>(&self, key: &Q, cost: u64) -> Result<Receipt, Denied>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let named = self.named(key);
+        self.core.take(named, cost, |order| self.order(named, key, order))
+    }
+
+    /// Gives back what a receipt is still good for, as [`Limiter::refund`](crate::Limiter::refund) does.
+    pub fn refund(&self, receipt: Receipt) -> u64 {
+        self.core.refund(&receipt, None, |order, is_good| {
+            self.table.order_on(&self.core.engine, receipt.hash, receipt.owner, order, is_good)
+        })
+    }
+
+    /// Gives `key` back up to `tokens` of what it has used, as [`Limiter::refund_key`](crate::Limiter::refund_key) does:
+    /// **this adds to what the key may be admitted**.
+    pub fn refund_key<Q>(&self, key: &Q, tokens: u64) -> u64
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let named = self.named(key);
+        self.core.credit(tokens, None, named, |order| self.order(named, key, order))
+    }
+
+    /// Makes `key` one that was never seen, as [`Limiter::reset`](crate::Limiter::reset) does; it keeps its place.
+    pub fn reset<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let named = self.named(key);
+        self.core.reset(named, None, |order| self.order(named, key, order))
+    }
+
+    /// Takes a place in the key's line, as [`Limiter::reserve`](crate::Limiter::reserve) does.
+    ///
+    /// # Errors
+    /// [`Denied`], and nothing is charged, in the cases told there.
+    pub fn reserve<Q>(&self, key: &Q, cost: u64, wait_max: Duration) -> Result<Reservation, Denied>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let named = self.named(key);
+        self.core.reserve(named, cost, wait_max, |order| self.order(named, key, order))
+    }
+
+    /// Gives a reservation back if it is the last in line, as [`Limiter::cancel`](crate::Limiter::cancel) does.
+    pub fn cancel(&self, reservation: Reservation) -> bool {
+        let Receipt { hash, owner, .. } = reservation.receipt;
+        self.core.cancel(&reservation, None, |order, is_good| {
+            self.table.order_on(&self.core.engine, hash, owner, order, is_good)
+        })
+    }
+
+    fn order<Q>(&self, named: Named, key: &Q, order: Order) -> Result<Ordered, Full>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.table.order(&self.core.engine, named.hash, key, order)
+    }
+
+    fn named<Q: Hash + ?Sized>(&self, key: &Q) -> Named {
+        let hash = self.core.hashing.of(key);
+        Named { hash, fingerprint: hash }
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.

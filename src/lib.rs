@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod answer;
 mod decision;
 mod error;
 mod exact;
 mod limit;
 mod limiter;
+mod receipt;
 mod settings;
 mod single;
 mod sync;
@@ -19,6 +21,7 @@ pub use error::ConfigError;
 pub use exact::{ExactBuilder, ExactLimiter};
 pub use limit::{Alignment, Limit, Rate, Window};
 pub use limiter::{Builder, Limiter};
+pub use receipt::{Receipt, Reservation};
 pub use single::{SingleBuilder, SingleLimiter};
 pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
@@ -32,11 +35,12 @@ pub mod contract {}
 pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     pub use crate::table::{
-        Answer, Charged, Engine, Entry, ExactTable, Hashing, Hot, Lease, Lines, Map, Missed, PapayaMap,
-        Places, SEALED, Single, SlotTable, Stored,
+        Answer, Ask, Charged, Engine, Entry, ExactTable, Full, Hashing, Hot, Lease, Lines, Map, Missed,
+        Ordered, PapayaMap, Places, Resets, SEALED, Single, SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{
-        Bucket, Counts, Decided, Layout, Needs, Outcome, Rule, TABLE_BIT, WHOLE_DEBT, Windowed,
+        Bucket, Counts, Decided, Done, Layout, Needs, Order, Outcome, Paid, Rule, TABLE_BIT, WHOLE_DEBT,
+        Windowed,
     };
 }

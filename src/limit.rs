@@ -131,11 +131,13 @@ pub struct Limit {
     shape: Shape,
     alignment: Alignment,
     count_refused: bool,
+    /// None: as much as the burst.
+    debt_max: Option<u64>,
 }
 
 impl Limit {
     const fn new(shape: Shape) -> Self {
-        Self { shape, alignment: Alignment::PerKey, count_refused: true }
+        Self { shape, alignment: Alignment::PerKey, count_refused: true, debt_max: None }
     }
 
     /// A token bucket that holds at most `burst` tokens and refills evenly at `rate`. A refused
@@ -188,6 +190,23 @@ impl Limit {
     pub const fn count_refused(mut self, count: bool) -> Self {
         self.count_refused = count;
         self
+    }
+
+    /// How many tokens a bucket may owe beyond an empty one, when a [`charge`](crate::Limiter::charge) takes more than it
+    /// holds; as many as the burst unless told. 0: a charge takes what is there and no more. A debt that would take
+    /// decades to refill is cut to that. Windows ignore it: they count every charge, and forget it with the window.
+    #[must_use]
+    pub const fn debt_max(mut self, tokens: u64) -> Self {
+        self.debt_max = Some(tokens);
+        self
+    }
+
+    /// The most that a bucket of this burst may owe.
+    pub(crate) const fn debt_max_of(&self, burst: u64) -> u64 {
+        match self.debt_max {
+            Some(tokens) => tokens,
+            None => burst,
+        }
     }
 
     pub(crate) const fn shape(&self) -> Shape {

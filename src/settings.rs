@@ -6,9 +6,10 @@ use crate::answer::{Denied, Pass, Snapshot, Standing};
 use crate::decision::Reason;
 use crate::error::ConfigError;
 use crate::limit::Limit;
-use crate::table::{Answer, Charged, Engine, Hashing};
+use crate::sync::{Ordering, Tally};
+use crate::table::{Answer, Charged, Engine, Full, Hashing, Resets};
 use crate::time::{Clock, Origin, Ticking};
-use crate::word::{Outcome, Rule};
+use crate::word::{Decided, Outcome, Rule};
 
 /// Keys a limiter holds unless told otherwise.
 pub(crate) const MAX_KEYS_DEFAULT: usize = 100_000;
@@ -59,7 +60,10 @@ impl<C: Clock> Settings<C> {
             None => Origin::fixed(Rule::longest_period_ns(&self.limit), &clock),
         };
         let hashing = self.seed.map_or_else(Hashing::random, Hashing::seeded);
-        Ok(Core { engine: Engine { rule, clock, origin }, hashing, limit: self.limit })
+        // ORDERING: Relaxed: numbers only have to differ.
+        let number = LIMITERS.fetch_add(1, Ordering::Relaxed);
+        let engine = Engine::new(rule, clock, origin);
+        Ok(Core { engine, hashing, limit: self.limit, number, resets: Resets::default() })
     }
 }
 
@@ -69,34 +73,53 @@ pub(crate) struct Core<C> {
     pub(crate) engine: Engine<C>,
     pub(crate) hashing: Hashing,
     pub(crate) limit: Limit,
+    /// No other limiter of the process has it.
+    pub(crate) number: u64,
+    pub(crate) resets: Resets,
 }
+
+/// How many limiters were built.
+static LIMITERS: Tally = Tally::new(0);
 
 impl<C: Clock> Core<C> {
     /// Turns what a table answered for a key into what a caller is told.
     #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
-        let snapshot = |word, ns| self.snapshot(word, ns, fingerprint);
-        let (snapshot, reason, room_at_ns) = match answer {
-            Answer::Decided(Charged { decided, ns }) => {
-                let snapshot = snapshot(decided.next, ns);
-                match decided.outcome {
-                    Outcome::Pass => return Ok(Pass { snapshot }),
-                    Outcome::Exhausted => (snapshot, Reason::Exhausted, 0),
-                    Outcome::TooLarge => (snapshot, Reason::TooLarge, 0),
-                }
+        match answer {
+            Answer::Decided(Charged { decided: Decided { outcome: Outcome::Pass, next }, ns }) => {
+                let snapshot = self.snapshot(next, ns, fingerprint);
+                Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } })
             }
-            Answer::Full { ns, room_at_ns } => (snapshot(0, ns), Reason::Full, room_at_ns),
+            refused => Err(self.refuse(refused, fingerprint, cost)),
+        }
+    }
+
+    /// What the caller is told of an answer that is no pass.
+    #[inline]
+    pub(crate) fn refuse(&self, answer: Answer, fingerprint: u64, cost: u64) -> Denied {
+        let (word, ns, reason, room_at_ns) = match answer {
+            Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
+                let is_too_large = outcome == Outcome::TooLarge;
+                (next, ns, if is_too_large { Reason::TooLarge } else { Reason::Exhausted }, 0)
+            }
+            Answer::Full(Full { ns, room_at_ns }) => (0, ns, Reason::Full, room_at_ns),
         };
-        Err(Denied { snapshot, cost, reason, room_at_ns })
+        Denied { snapshot: self.in_doubt(self.snapshot(word, ns, fingerprint)), cost, reason, room_at_ns }
     }
 
     /// What `peek` tells of a word.
     pub(crate) fn standing(&self, (word, ns): (u64, u64), fingerprint: u64) -> Standing {
-        Standing { snapshot: self.snapshot(word, ns, fingerprint) }
+        Standing { snapshot: self.in_doubt(self.snapshot(word, ns, fingerprint)) }
+    }
+
+    /// A snapshot of a word that a debt may have put further ahead than its time proves.
+    #[inline]
+    fn in_doubt(&self, snapshot: Snapshot) -> Snapshot {
+        Snapshot { is_steady: snapshot.is_steady && !self.engine.has_debts(), ..snapshot }
     }
 
     #[inline(always)]
-    fn snapshot(&self, word: u64, ns: u64, fingerprint: u64) -> Snapshot {
+    pub(crate) fn snapshot(&self, word: u64, ns: u64, fingerprint: u64) -> Snapshot {
         let rule = self.engine.rule;
         let is_steady = self.engine.clock.never_steps_back() && !self.engine.origin.follows_wall();
         Snapshot { rule, word, ns, phase: rule.phase(fingerprint), is_steady }

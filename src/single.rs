@@ -3,9 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::account::Named;
 use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
+use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
 use crate::table::{Answer, Hot, Single, SlotTable};
 use crate::time::{Clock, Ticking};
@@ -109,6 +111,61 @@ impl<C: Clock> SingleLimiter<C> {
     /// How the limiter stands, by the precise clock. Changes nothing.
     pub fn peek(&self) -> Standing {
         self.core.standing(self.single.peek(&self.core.engine), self.single.key())
+    }
+
+    /// Charges a cost that is known only now, as [`Limiter::charge`](crate::Limiter::charge) does.
+    ///
+    /// # Errors
+    /// [`Denied`] with [`Reason::Full`](crate::Reason::Full) after thousands of lost races.
+    pub fn charge(&self, cost: u64) -> Result<Receipt, Denied> {
+        self.core.charge(self.named(), cost, |order| self.single.order(&self.core.engine, order))
+    }
+
+    /// Decides a request as [`check_n`](Self::check_n) does, and answers with a receipt; no refusal is counted.
+    ///
+    /// # Errors
+    /// [`Denied`] when the request must not go on.
+    pub fn take(&self, cost: u64) -> Result<Receipt, Denied> {
+        self.core.take(self.named(), cost, |order| self.single.order(&self.core.engine, order))
+    }
+
+    /// Gives back what a receipt is still good for, as [`Limiter::refund`](crate::Limiter::refund) does.
+    pub fn refund(&self, receipt: Receipt) -> u64 {
+        self.core.refund(&receipt, Some(self.single.hot()), |order, is_good| {
+            self.single.order_on(&self.core.engine, order, is_good)
+        })
+    }
+
+    /// Gives back up to `tokens` of what is used, as [`Limiter::refund_key`](crate::Limiter::refund_key) does: **this adds
+    /// to what may be admitted**.
+    pub fn refund_tokens(&self, tokens: u64) -> u64 {
+        let hot = Some(self.single.hot());
+        self.core.credit(tokens, hot, self.named(), |order| self.single.order(&self.core.engine, order))
+    }
+
+    /// Begins anew, as [`Limiter::reset`](crate::Limiter::reset) does.
+    pub fn reset(&self) -> bool {
+        let hot = Some(self.single.hot());
+        self.core.reset(self.named(), hot, |order| self.single.order(&self.core.engine, order))
+    }
+
+    /// Takes a place in line, as [`Limiter::reserve`](crate::Limiter::reserve) does.
+    ///
+    /// # Errors
+    /// [`Denied`], and nothing is charged, in the cases told there.
+    pub fn reserve(&self, cost: u64, wait_max: Duration) -> Result<Reservation, Denied> {
+        self.core.reserve(self.named(), cost, wait_max, |order| self.single.order(&self.core.engine, order))
+    }
+
+    /// Gives a reservation back if it is the last in line, as [`Limiter::cancel`](crate::Limiter::cancel) does.
+    pub fn cancel(&self, reservation: Reservation) -> bool {
+        self.core.cancel(&reservation, Some(self.single.hot()), |order, is_good| {
+            self.single.order_on(&self.core.engine, order, is_good)
+        })
+    }
+
+    fn named(&self) -> Named {
+        Named { hash: self.single.key(), fingerprint: self.single.key() }
     }
 
     /// Whether one request may go on; counts it as [`check`](Self::check) does.

@@ -69,7 +69,7 @@ fn a_slot_knows_a_key_by_48_bits_of_its_hash() {
     let limit = Limit::bucket(Rate::per_hour(1), 1);
     let clock = Manual::new();
     let origin = Origin::fixed(Rule::longest_period_ns(&limit), &clock);
-    let engine = Engine { rule: Rule::new(&limit).unwrap(), clock, origin };
+    let engine = Engine::new(Rule::new(&limit).unwrap(), clock, origin);
     let hash = 0x1234_5678_9abc_def1_u64;
     for bit in 0..64 {
         // One window is the whole table.

@@ -86,7 +86,7 @@ pub fn engine(limit: Limit) -> (Engine<Manual>, Manual) {
     let clock = Manual::new();
     let rule = Rule::new(&limit).expect("a limit that builds");
     let origin = Origin::fixed(Rule::longest_period_ns(&limit), &clock);
-    (Engine { rule, clock: clock.clone(), origin }, clock)
+    (Engine::new(rule, clock.clone(), origin), clock)
 }
 
 /// Whether an outcome let the request through.

@@ -33,7 +33,7 @@ impl Clock for Standing {
 pub fn engine_at(limit: Limit, ms: u64) -> Engine<Standing> {
     let rule = Rule::new(&limit).expect("a limit that builds");
     let origin = Origin::fixed(Rule::longest_period_ns(&limit), &Standing { ns: 0 });
-    Engine { rule, clock: Standing { ns: ms * 1_000_000 }, origin }
+    Engine::new(rule, Standing { ns: ms * 1_000_000 }, origin)
 }
 
 /// One token a second, up to four at once.

@@ -29,10 +29,10 @@
 use std::borrow::Borrow;
 
 use super::places::{LIVE, Places, Reserved};
-use super::{Answer, Charged, Engine};
+use super::{Answer, Ask, Engine, Full, Ordered};
 use crate::sync::{AtomicU64, Ordering, Padded};
 use crate::time::Clock;
-use crate::word::TABLE_BIT;
+use crate::word::{Order, TABLE_BIT};
 
 /// The word of an entry that is leaving the map.
 pub const SEALED: u64 = TABLE_BIT;
@@ -158,7 +158,46 @@ impl<M> ExactTable<M> {
         {
             return Answer::Decided(charged);
         }
-        self.check_missing(engine, hash, key, cost, &guard)
+        self.look_everywhere(engine, hash, key, cost, &guard).into()
+    }
+
+    /// Carries out an order for a key.
+    ///
+    /// # Errors
+    /// [`Full`] if it would create the key, and there is no room.
+    pub fn order<K, Q, C>(
+        &self,
+        engine: &Engine<C>,
+        hash: u64,
+        key: &Q,
+        order: Order,
+    ) -> Result<Ordered, Full>
+    where
+        M: Map<K>,
+        K: Borrow<Q>,
+        Q: Eq + ToOwned<Owned = K> + ?Sized,
+        C: Clock,
+    {
+        self.look_everywhere(engine, hash | LIVE, key, order, &self.map.guard())
+    }
+
+    /// Carries out an order on the entry in this place, if one with this hash is still there and `is_good` after the
+    /// order too.
+    pub fn order_on<K, C>(
+        &self,
+        engine: &Engine<C>,
+        hash: u64,
+        place: u64,
+        order: Order,
+        is_good: &dyn Fn() -> bool,
+    ) -> Option<Ordered>
+    where
+        M: Map<K>,
+        C: Clock,
+    {
+        let guard = self.map.guard();
+        let entry = self.map.get_at(hash | LIVE, u32::try_from(place).ok()?, &guard)?;
+        engine.order(entry.word, hash | LIVE, order, place, is_good)
     }
 
     /// The word of a key as it stands, and the precise time just after it was read; 0 if the key has none, as a fresh
@@ -177,57 +216,56 @@ impl<M> ExactTable<M> {
         (if word & TABLE_BIT == 0 { word } else { 0 }, engine.precise_ns())
     }
 
-    /// The key has no entry, one that is leaving, or one for which a single attempt was not enough.
+    /// Carries it out on the key's entry, whatever state that is in, or on a new one.
     #[cold]
     #[inline(never)]
-    fn check_missing<K, Q, C>(
+    fn look_everywhere<K, Q, C, A>(
         &self,
         engine: &Engine<C>,
         hash: u64,
         key: &Q,
-        cost: u64,
+        ask: A,
         guard: &M::Guard<'_>,
-    ) -> Answer
+    ) -> Result<A::Answer, Full>
     where
         M: Map<K>,
         K: Borrow<Q>,
         Q: Eq + ToOwned<Owned = K> + ?Sized,
         C: Clock,
+        A: Ask,
     {
         let ns = engine.coarse_ns();
-        let fresh = engine.decide(0, ns, hash, cost);
+        let fresh = || ask.decide(engine, 0, ns, hash, 0);
         // A cost of 0, or one that can never fit, is not remembered and creates no key.
-        let is_remembered = fresh.next != 0;
+        let is_remembered = fresh().0 != 0;
         for _ in 0..ATTEMPTS {
             let Some(entry) = self.map.get(hash, key, guard) else {
                 if !is_remembered {
-                    return Answer::Decided(Charged { decided: fresh, ns });
+                    return Ok(fresh().1);
                 }
-                match self.reserve(engine, guard) {
-                    Ok(reserved) => self.insert(hash, reserved, key, guard),
-                    Err((ns, room_at_ns)) => return Answer::Full { ns, room_at_ns },
-                }
+                self.insert(hash, self.reserve(engine, guard)?, key, guard);
                 continue;
             };
             // ORDERING: Acquire pairs with the Release of a seal: the time by which the word was found idle
             // is in `evicted_ns`.
             match entry.word.load(Ordering::Acquire) {
                 SEALED => self.remove(hash, entry.place, guard),
-                PENDING if !is_remembered => return Answer::Decided(Charged { decided: fresh, ns }),
+                PENDING if !is_remembered => return Ok(fresh().1),
                 PENDING => {
-                    if let Some(charged) = self.promote(engine, entry.word, hash, cost) {
-                        return Answer::Decided(charged);
+                    if let Some(answer) = self.promote(engine, entry, hash, ask) {
+                        return Ok(answer);
                     }
                 }
                 _ => {
-                    if let Some(charged) = engine.charge(entry.word, hash, cost, || true, |_| {}) {
-                        return Answer::Decided(charged);
+                    let owner = entry.place.into();
+                    if let Some(answer) = ask.carry_out(engine, entry.word, hash, owner, || true, |_| {}) {
+                        return Ok(answer);
                     }
                 }
             }
         }
         let ns = engine.precise_ns();
-        Answer::Full { ns, room_at_ns: ns }
+        Err(Full { ns, room_at_ns: ns })
     }
 
     /// Puts a pending entry for the key into the map, unless it has one by now.
@@ -245,27 +283,27 @@ impl<M> ExactTable<M> {
         }
     }
 
-    /// Gives a pending entry its first word, charged with the request already.
-    fn promote<C: Clock>(
+    /// Gives a pending entry its first word, with the request carried out already.
+    fn promote<C: Clock, A: Ask>(
         &self,
         engine: &Engine<C>,
-        word: &AtomicU64,
+        entry: Entry<'_>,
         hash: u64,
-        cost: u64,
-    ) -> Option<Charged> {
+        ask: A,
+    ) -> Option<A::Answer> {
         // ORDERING: Relaxed: the entry was found by an Acquire of the map's, and its key's last eviction
         // came before that entry.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
-        let moment = engine.rule.moment(ns, hash);
-        let decided = engine.rule.decide(engine.rule.begin(moment, 0), moment, cost);
+        let first = engine.rule.begin(engine.rule.moment(ns, hash), 0);
+        let (next, answer) = ask.decide(engine, first, ns, hash, entry.place.into());
         // ORDERING: AcqRel, as in `charge`.
-        let promoted = word.compare_exchange(PENDING, decided.next, Ordering::AcqRel, Ordering::Acquire);
-        promoted.is_ok().then_some(Charged { decided, ns })
+        let promoted = entry.word.compare_exchange(PENDING, next, Ordering::AcqRel, Ordering::Acquire);
+        promoted.is_ok().then_some(answer)
     }
 
-    /// A place for a new key, an idle key's if need be; or the time, and when the first of the keys looked
-    /// at becomes idle.
-    fn reserve<K, C>(&self, engine: &Engine<C>, guard: &M::Guard<'_>) -> Result<Reserved<'_>, (u64, u64)>
+    /// A place for a new key, an idle key's if need be; or when the first of the keys looked at becomes
+    /// idle.
+    fn reserve<K, C>(&self, engine: &Engine<C>, guard: &M::Guard<'_>) -> Result<Reserved<'_>, Full>
     where
         M: Map<K>,
         C: Clock,
@@ -283,7 +321,7 @@ impl<M> ExactTable<M> {
             }
         }
         // Nothing learnt: the places were changing hands. Try again at once.
-        Err((ns, room_at_ns.unwrap_or(ns).max(ns)))
+        Err(Full { ns, room_at_ns: room_at_ns.unwrap_or(ns).max(ns) })
     }
 
     /// Lets the hand visit one place and evicts its key if that is idle; else says when it will be

@@ -7,7 +7,8 @@
 //!   the thread has a shard for charges the key's word with more than its own cost, in the one exchange it
 //!   makes anyway, and keeps the rest in the shard. *Spend*: the thread's next checks of the key take from
 //!   the shard, and touch nothing that is shared. *Refuse again*: the shard keeps the word of a key that was found
-//!   dry; until that word lets a cost of 1 pass, nobody can have changed it.
+//!   dry; until that word lets a cost of 1 pass, nobody can have changed it but to give something back, which
+//!   is counted.
 //! * **Charged first.** The word is exchanged before a token of the lease is spent, by the same decision as any
 //!   other charge; what is spent is never more than what was charged. A slot that changes hands meanwhile
 //!   takes nothing from a lease: that was paid for. An exchange that fell on a stranger's word makes no
@@ -79,6 +80,8 @@ struct Shard {
     knocks: Cell<u64>,
     /// By that word the key is dry before this moment of its own; 0: not that is known.
     dry_until: Cell<u64>,
+    /// How often a dry key of the limiter had been given something back before that word was read.
+    wettings: Cell<u64>,
 }
 
 /// Leases whose time is over.
@@ -114,6 +117,7 @@ impl Shard {
             lost_ns: Cell::new(0),
             knocks: Cell::new(0),
             dry_until: Cell::new(0),
+            wettings: Cell::new(0),
         }
     }
 
@@ -185,6 +189,8 @@ pub struct Hot {
     until_ns: Padded<AtomicU64>,
     /// How long a lease may be spent; 0: there are none.
     life_ns: u64,
+    /// How often a dry key was given something back.
+    wettings: AtomicU64,
     leases: Tally,
     lapsed: Tally,
 }
@@ -198,6 +204,7 @@ impl Hot {
             limiter: LIMITERS.fetch_add(1, Ordering::Relaxed),
             until_ns: Padded::default(),
             life_ns,
+            wettings: AtomicU64::new(0),
             leases: Tally::default(),
             lapsed: Tally::default(),
         }
@@ -261,6 +268,13 @@ impl Hot {
         });
     }
 
+    /// A key that was dry has been given something back: what threads know of dry keys does not hold any more.
+    pub fn wet(&self) {
+        // ORDERING: Release pairs with the Acquire of `check`: who reads this count and then the word, reads the word
+        // that the key was left with.
+        self.wettings.fetch_add(1, Ordering::Release);
+    }
+
     /// Heats the limiter, and gives the calling thread a shard of the key with so much `spent`, as losses would: for
     /// models and tests, which cannot wait for those.
     pub fn warm(&self, key: u64, ns: u64, spent: u64) {
@@ -294,6 +308,11 @@ impl Hot {
                 return None;
             }
             let mut precise_ns = None;
+            // ORDERING: Acquire, before the word is read: see `wet`.
+            let wettings = self.wettings.load(Ordering::Acquire);
+            if shard.wettings.replace(wettings) != wettings {
+                shard.dry_until.set(0);
+            }
             if shard.is_dry(engine.rule.moment(ns, key)) {
                 let ns = match engine.clock.lag_bound_ns() {
                     Some(lag_ns) if shard.is_dry(engine.rule.moment(ns.saturating_add(lag_ns), key)) => ns,

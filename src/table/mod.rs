@@ -1,25 +1,29 @@
 //! Tables of words, and the one loop that changes a word.
 
+mod ask;
 mod exact;
 mod hash;
 mod hot;
 mod papaya_map;
 mod places;
+mod resets;
 mod single;
 mod slots;
 
+pub use ask::{Ask, Ordered};
 pub use exact::{Entry, ExactTable, Map, SEALED, Stored};
 pub use hash::Hashing;
 pub use hot::{Hot, Lease};
 pub use papaya_map::PapayaMap;
 pub(crate) use places::PLACES_MAX;
 pub use places::Places;
+pub use resets::Resets;
 pub use single::Single;
 pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Origin};
-use crate::word::{Decided, Outcome, Rule, TABLE_BIT};
+use crate::word::{Decided, Order, Outcome, Rule, TABLE_BIT};
 
 /// What every table decides with: the rule, the clock, and where the limiter's time starts.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub struct Engine<C> {
     pub clock: C,
     /// Turns readings into the limiter's time.
     pub origin: Origin,
+    /// Not 0 once a word may be further ahead than a check leaves it.
+    debts: AtomicU64,
 }
 
 /// A decision that has taken effect.
@@ -47,17 +53,51 @@ pub enum Answer {
     /// Decided on the key's word.
     Decided(Charged),
     /// No room for a new key.
-    Full {
-        /// The limiter's time in nanoseconds.
-        ns: u64,
-        /// When one of the keys looked at becomes idle.
-        room_at_ns: u64,
-    },
+    Full(Full),
+}
+
+/// No room for a new key.
+#[derive(Clone, Copy, Debug)]
+pub struct Full {
+    /// The limiter's time in nanoseconds.
+    pub ns: u64,
+    /// When one of the keys looked at becomes idle.
+    pub room_at_ns: u64,
+}
+
+impl From<Result<Charged, Full>> for Answer {
+    fn from(result: Result<Charged, Full>) -> Self {
+        match result {
+            Ok(charged) => Self::Decided(charged),
+            Err(full) => Self::Full(full),
+        }
+    }
 }
 
 /// How often a charge is tried again because another thread has changed the word. Some thread gets on
 /// each time; the bound is for the one that does not.
 const CHARGES: usize = 256;
+
+impl<C> Engine<C> {
+    /// An engine without a debt.
+    pub fn new(rule: Rule, clock: C, origin: Origin) -> Self {
+        Self { rule, clock, origin, debts: AtomicU64::new(0) }
+    }
+
+    /// Whether any key may have been charged more than it had.
+    pub fn has_debts(&self) -> bool {
+        // ORDERING: Relaxed: whoever has found such a word (by Acquire) finds what was stored before it.
+        self.debts.load(Ordering::Relaxed) != 0
+    }
+
+    /// A key is about to be charged more than it may have.
+    pub fn note_debts(&self) {
+        if !self.has_debts() {
+            // ORDERING: Relaxed, published by the exchange of the word.
+            self.debts.store(1, Ordering::Relaxed);
+        }
+    }
+}
 
 impl<C: Clock> Engine<C> {
     /// The limiter's time by the coarse clock.
@@ -208,6 +248,45 @@ impl<C: Clock> Engine<C> {
             return (Attempt::Done(outcome), next);
         }
         (Attempt::Lost, seen)
+    }
+
+    /// Carries out an order on a shared word of `key` (its fingerprint), by the precise clock. `None` as for
+    /// [`charge`](Self::charge); what the order took from a stranger is put back then.
+    pub fn order(
+        &self,
+        word: &AtomicU64,
+        key: u64,
+        order: Order,
+        owner: u64,
+        is_ours: impl Fn() -> bool,
+    ) -> Option<Ordered> {
+        for _ in 0..CHARGES {
+            let ns = self.precise_ns();
+            // ORDERING: Acquire, and AcqRel at the exchange, as in `attempt`.
+            let before = word.load(Ordering::Acquire);
+            if before & TABLE_BIT != 0 {
+                return None;
+            }
+            let done = self.rule.carry_out(order, before, ns, key);
+            if done.next != before
+                && word.compare_exchange(before, done.next, Ordering::AcqRel, Ordering::Acquire).is_err()
+            {
+                continue;
+            }
+            if is_ours() {
+                return Some(Ordered { done, ns, before, owner });
+            }
+            self.put_back(word, self.rule.moment(ns, key), before, done.next);
+            return None;
+        }
+        None
+    }
+
+    /// Gives a stranger's word back what an order took from it.
+    fn put_back(&self, word: &AtomicU64, moment: u64, before: u64, next: u64) {
+        // ORDERING: AcqRel, as every exchange of a word. A mark means that the stranger is gone.
+        let put_back = |seen| (seen & TABLE_BIT == 0).then(|| self.rule.put_back(seen, moment, before, next));
+        _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, put_back);
     }
 
     /// Decides by the limiter's time alone.

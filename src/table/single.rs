@@ -1,8 +1,9 @@
 //! One word for everybody, and no table.
 
-use super::{Answer, Charged, Engine, Hot, Missed};
+use super::{Answer, Charged, Engine, Full, Hot, Missed, Ordered};
 use crate::sync::{AtomicU64, Ordering, Padded};
 use crate::time::Clock;
+use crate::word::Order;
 
 /// How often a check that has lost its [`charge`](Engine::charge) starts another before it gives up with `Full`.
 const ATTEMPTS: usize = 16;
@@ -56,8 +57,33 @@ impl Single {
                 return Answer::Decided(charged);
             }
         }
+        Answer::Full(Self::lost(engine))
+    }
+
+    /// Carries out an order.
+    ///
+    /// # Errors
+    /// [`Full`] after so many lost races that others had thousands of turns.
+    #[cold]
+    pub fn order<C: Clock>(&self, engine: &Engine<C>, order: Order) -> Result<Ordered, Full> {
+        let attempt = |_| engine.order(&self.word.0, self.key, order, 0, || true);
+        (0..ATTEMPTS).find_map(attempt).ok_or_else(|| Self::lost(engine))
+    }
+
+    /// Carries out an order, if `is_good` after it too.
+    pub fn order_on<C: Clock>(
+        &self,
+        engine: &Engine<C>,
+        order: Order,
+        is_good: &dyn Fn() -> bool,
+    ) -> Option<Ordered> {
+        engine.order(&self.word.0, self.key, order, 0, is_good)
+    }
+
+    /// Every race was lost.
+    fn lost<C: Clock>(engine: &Engine<C>) -> Full {
         let ns = engine.precise_ns();
-        Answer::Full { ns, room_at_ns: ns }
+        Full { ns, room_at_ns: ns }
     }
 
     /// The word as it stands, and the precise time just after it was read. Changes nothing.

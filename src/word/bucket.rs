@@ -15,11 +15,13 @@ pub struct Bucket {
     interval: u64,
     /// `burst` in units: how far ahead of now the arrival time may stand.
     depth: u64,
+    /// How far beyond that a charge may put it, in units.
+    debt_depth: u64,
 }
 
 impl Bucket {
-    /// Checks rate and burst, and finds their timebase.
-    pub(super) fn new(rate: Rate, burst: u64) -> Result<(Timebase, Self), ConfigError> {
+    /// Checks rate and burst, and finds their timebase. A debt may be `debt_max` tokens, or what decades refill.
+    pub(super) fn new(rate: Rate, burst: u64, debt_max: u64) -> Result<(Timebase, Self), ConfigError> {
         if rate.tokens() == 0 {
             return Err(ConfigError::Zero { field: "rate" });
         }
@@ -34,13 +36,14 @@ impl Bucket {
         })?;
         let ask = Ask { emissions: rate.tokens(), period_ns, ahead: burst, reserve_ns: period_ns };
         let time = Timebase::new(ask).ok_or_else(|| Self::misfit(ask))?;
-        Ok((time, Self::in_timebase(burst, time.fraction_bits())))
+        let bucket = Self::in_timebase(burst, time.fraction_bits());
+        Ok((time, Self { debt_depth: debt_max.saturating_mul(bucket.interval).min(VALUE_MAX), ..bucket }))
     }
 
-    /// A bucket of `burst` tokens, each `2^fraction_bits` units.
+    /// A bucket of `burst` tokens, each `2^fraction_bits` units, that may not go into debt.
     pub fn in_timebase(burst: u64, fraction_bits: u32) -> Self {
         debug_assert!(burst <= VALUE_MAX >> fraction_bits);
-        Self { burst, interval: 1 << fraction_bits, depth: burst << fraction_bits }
+        Self { burst, interval: 1 << fraction_bits, depth: burst << fraction_bits, debt_depth: 0 }
     }
 
     /// What to say of a rate and burst that find no timebase.
@@ -104,7 +107,7 @@ impl Bucket {
         arrival + 1
     }
 
-    /// An arrival time is never more than the whole depth ahead.
+    /// A check leaves an arrival time at most the whole depth ahead. (A debt is further ahead: no time follows from it.)
     pub(super) fn left_at(&self, arrival: u64) -> u64 {
         arrival.saturating_sub(self.depth)
     }
@@ -122,6 +125,56 @@ impl Bucket {
             next,
             reset: arrival.max(now),
         }
+    }
+
+    /// Charges what the debt allows of `cost`. Returns the tokens, and the next arrival time.
+    pub(super) fn charge(&self, arrival: u64, now: u64, cost: u64) -> (u64, u64) {
+        // No overflow: three terms below 2^62. Time never has more, so nor has a word.
+        let deepest = (now + self.depth + self.debt_depth).min(VALUE_MAX);
+        let from = arrival.max(now);
+        let tokens = (deepest.saturating_sub(from) / self.interval).min(cost);
+        (tokens, if tokens == 0 { arrival } else { from + tokens * self.interval })
+    }
+
+    /// Charges `cost` if its turn comes at `latest`.
+    pub(super) fn reserve(&self, arrival: u64, now: u64, latest: u64, cost: u64) -> Decided {
+        let decided = self.decide(arrival, now, cost);
+        if decided.outcome != Outcome::Exhausted {
+            return decided;
+        }
+        let next = arrival.max(now) + cost * self.interval;
+        if next <= VALUE_MAX && self.turn(next) <= latest {
+            Decided { outcome: Outcome::Pass, next }
+        } else {
+            decided
+        }
+    }
+
+    /// When the request passes that moved the arrival time to `left`.
+    pub(super) fn turn(&self, left: u64) -> u64 {
+        left.saturating_sub(self.depth)
+    }
+
+    /// Gives back what is left of `tokens` that were charged `since` units ago: one comes back each interval from then
+    /// on. Never more than is used. Returns the tokens, rounded up, and the next arrival time.
+    pub(super) fn refund(&self, arrival: u64, now: u64, tokens: u64, since: u64) -> (u64, u64) {
+        let owed = tokens.saturating_mul(self.interval).saturating_sub(since);
+        let back = owed.min(arrival.saturating_sub(now));
+        (self.tokens(back), arrival - back)
+    }
+
+    /// Units in tokens, rounded up.
+    pub(super) fn tokens(&self, units: u64) -> u64 {
+        units.div_ceil(self.interval)
+    }
+
+    pub(super) fn put_back(&self, arrival: u64, now: u64, seen: u64, next: u64) -> u64 {
+        let taken = seen.saturating_sub(next.max(now));
+        if taken == 0 { arrival } else { (arrival.max(now) + taken).min(VALUE_MAX) }
+    }
+
+    pub(super) fn overdrawn(&self, arrival: u64, now: u64) -> u64 {
+        self.tokens(arrival.saturating_sub(now).saturating_sub(self.depth))
     }
 
     /// The first moment at which `cost` fits: the arrival time stands `cost` below full.
@@ -145,7 +198,7 @@ mod tests {
     #[test]
     fn gcra_vector_with_an_interval_of_10_and_a_tolerance_of_15() {
         const BITS: u32 = 20;
-        let bucket = Bucket { burst: 2, interval: 1 << BITS, depth: 5 << (BITS - 1) };
+        let bucket = Bucket { burst: 2, interval: 1 << BITS, depth: 5 << (BITS - 1), debt_depth: 0 };
         let scaled = |time: u64| (time << BITS) / 10;
         let mut word = 0;
         let mut seen = Vec::new();
@@ -162,11 +215,11 @@ mod tests {
         for rate in
             [Rate::per_day(1), Rate::per_second(3), Rate::new(7, std::time::Duration::from_secs(1 << 30))]
         {
-            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX) else {
+            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX, 0) else {
                 panic!("{rate:?}")
             };
-            assert!(Bucket::new(rate, burst_max).is_ok(), "{rate:?} {burst_max}");
-            assert!(Bucket::new(rate, burst_max + 2).is_err(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max, 0).is_ok(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max + 2, 0).is_err(), "{rate:?} {burst_max}");
         }
     }
 
@@ -181,11 +234,11 @@ mod tests {
         let odd =
             [1_000_003, 999_999_937, 11_000_000_000].map(|period_ns| rate(period_ns / 7 * 5, period_ns));
         for rate in high.chain(odd) {
-            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX) else {
+            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX, 0) else {
                 panic!("{rate:?}")
             };
-            assert!(Bucket::new(rate, burst_max).is_ok(), "{rate:?} {burst_max}");
-            assert!(Bucket::new(rate, burst_max + 2).is_err(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max, 0).is_ok(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max + 2, 0).is_err(), "{rate:?} {burst_max}");
         }
     }
 
@@ -194,22 +247,23 @@ mod tests {
         let second = 1_000_000_000;
         for period_ns in [second, 7 * second, 86_400 * second] {
             let rate = |tokens| Rate::new(tokens, std::time::Duration::from_nanos(period_ns));
-            let Err(ConfigError::RateTooHigh { per_second, per_second_max }) = Bucket::new(rate(u64::MAX), 1)
+            let Err(ConfigError::RateTooHigh { per_second, per_second_max }) =
+                Bucket::new(rate(u64::MAX), 1, 0)
             else {
                 panic!("{period_ns} ns")
             };
             assert_eq!(per_second, u128::from(u64::MAX / (period_ns / second)));
             let tokens = u64::try_from(per_second_max).unwrap() * (period_ns / second);
-            assert!(Bucket::new(rate(tokens), 1).is_ok(), "{tokens} in {period_ns} ns");
+            assert!(Bucket::new(rate(tokens), 1, 0).is_ok(), "{tokens} in {period_ns} ns");
             let more = tokens + period_ns / second;
-            assert!(Bucket::new(rate(more), 1).is_err(), "{more} in {period_ns} ns");
+            assert!(Bucket::new(rate(more), 1, 0).is_err(), "{more} in {period_ns} ns");
         }
     }
 
     #[test]
     fn a_token_a_nanosecond_for_146_years_has_too_long_a_period_and_more_is_too_high_a_rate() {
         let (tokens, period) = (1 << 62, std::time::Duration::from_nanos(1 << 62));
-        let built = |tokens| Bucket::new(Rate::new(tokens, period), 1).unwrap_err();
+        let built = |tokens| Bucket::new(Rate::new(tokens, period), 1, 0).unwrap_err();
         let too_long = ConfigError::BeyondHorizon {
             field: "rate period",
             seconds: 4_611_686_019,

@@ -15,10 +15,12 @@
 
 mod bucket;
 mod layout;
+mod order;
 mod window;
 
 pub use bucket::Bucket;
 pub use layout::{Counts, Layout, Needs};
+pub use order::{Done, Order, Paid};
 pub use window::Windowed;
 
 use crate::decision::WindowName;
@@ -112,7 +114,7 @@ impl Rule {
     pub fn new(limit: &Limit) -> Result<Self, ConfigError> {
         match limit.shape() {
             Shape::Bucket { rate, burst } => {
-                let (time, bucket) = Bucket::new(rate, burst)?;
+                let (time, bucket) = Bucket::new(rate, burst, limit.debt_max_of(burst))?;
                 Ok(Self { time, kind: Kind::Bucket(bucket) })
             }
             Shape::Window(window) => Self::windowed(limit, window, None),

@@ -228,6 +228,47 @@ impl Windowed {
         Decided { outcome: if passes { Outcome::Pass } else { Outcome::Exhausted }, next }
     }
 
+    /// Counts `cost` in both windows though it may not fit. Returns what was counted, and the next word.
+    pub(super) fn charge(&self, word: u64, moment: u64, cost: u64) -> (u64, u64) {
+        let counts = self.counts_at(word, moment);
+        let room = self.layout.burst_max() - counts.burst;
+        let sustain_room = if self.is_single() { room } else { self.layout.sustain_max() - counts.sustain };
+        let counted = cost.min(room.max(sustain_room));
+        let (burst, sustain) = (counts.burst + counted, counts.sustain + counted);
+        (counted, if cost == 0 { word } else { self.layout.pack(Counts { burst, sustain, ..counts }) })
+    }
+
+    /// Gives back `tokens` in each of the two windows that is the one in which they were counted, by the word that they
+    /// left. A count that has reached its end is no longer known, and stays. Returns the tokens, and the next word.
+    pub(super) fn refund(&self, word: u64, moment: u64, tokens: u64, left: u64) -> (u64, u64) {
+        let counts = self.counts_at(word, moment);
+        let then = self.layout.unpack(left);
+        let (same_burst, same_sustain) = match self.alignment {
+            Alignment::FirstRequest => {
+                let same = counts.time == then.time;
+                (same && counts.index == then.index, same)
+            }
+            Alignment::Clock | Alignment::PerKey => {
+                (counts.time == then.time, counts.time / self.ratio == then.time / self.ratio)
+            }
+        };
+        let back = |same: bool, count: u64, max: u64| if same && count < max { tokens.min(count) } else { 0 };
+        let burst = back(same_burst, counts.burst, self.layout.burst_max());
+        let sustain = back(same_sustain, counts.sustain, self.layout.sustain_max());
+        let given = burst.max(sustain);
+        let next = Counts { burst: counts.burst - burst, sustain: counts.sustain - sustain, ..counts };
+        (given, if given == 0 { word } else { self.layout.pack(next) })
+    }
+
+    pub(super) fn put_back(&self, word: u64, moment: u64, seen: u64, next: u64) -> u64 {
+        let (seen, next) = (self.layout.unpack(seen), self.layout.unpack(next));
+        let burst = seen.burst.saturating_sub(next.burst);
+        let sustain = seen.sustain.saturating_sub(next.sustain);
+        let counts = self.counts_at(word, moment);
+        // No overflow: both terms are below 2^62.
+        self.layout.pack(Counts { burst: counts.burst + burst, sustain: counts.sustain + sustain, ..counts })
+    }
+
     pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
         // The sustain limit is no lower.
         if cost > self.burst {

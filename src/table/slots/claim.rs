@@ -35,7 +35,7 @@ struct Offer {
 impl SlotTable {
     /// Publishes a pending slot for the request's key, unless another thread has; or says when one of the
     /// window's keys becomes idle, in the limiter's nanoseconds.
-    pub(super) fn claim<C: Clock>(&self, request: Request<'_, C>) -> Result<(), u64> {
+    pub(super) fn claim<C: Clock, A: Copy>(&self, request: Request<'_, C, A>) -> Result<(), u64> {
         let engine = request.engine;
         let evicts = matches!(self.on_full, OnFull::EvictLeast | OnFull::Inherit);
         let mut ns = engine.coarse_ns();
@@ -72,9 +72,9 @@ impl SlotTable {
     }
 
     /// Claims the candidate and publishes it for the request's key, unless another thread was faster.
-    fn take<C: Clock>(
+    fn take<C: Clock, A: Copy>(
         &self,
-        request: Request<'_, C>,
+        request: Request<'_, C, A>,
         candidate: Candidate<'_>,
         ns: u64,
         forced: Option<u32>,
@@ -105,8 +105,8 @@ impl SlotTable {
     }
 
     /// What the slot's last owner owed, if it was evicted for want of an idle one.
-    fn evicted<C: Clock>(
-        request: Request<'_, C>,
+    fn evicted<C: Clock, A: Copy>(
+        request: Request<'_, C, A>,
         last: u64,
         judged: Candidate<'_>,
         ns: u64,
@@ -133,8 +133,8 @@ pub(super) fn publish(slot: Slot<'_>, last: u64, fingerprint: u64, debt: u32) {
 }
 
 /// A slot that may be claimed, and what its owner owes unless it is nobody's or idle.
-fn judge<'a, C: Clock>(
-    request: Request<'a, C>,
+fn judge<'a, C: Clock, A: Copy>(
+    request: Request<'a, C, A>,
     number: usize,
     ns: u64,
 ) -> Option<(Candidate<'a>, Option<u32>)> {
@@ -152,7 +152,7 @@ fn judge<'a, C: Clock>(
 
 /// When the window began that a value counts in, in the limiter's nanoseconds. After the clock has stepped back that is
 /// later than now, and only the value knew that the windows before it were used.
-fn left_at_ns<C: Clock>(request: Request<'_, C>, judged: Candidate<'_>) -> u64 {
+fn left_at_ns<C: Clock, A: Copy>(request: Request<'_, C, A>, judged: Candidate<'_>) -> u64 {
     let rule = &request.engine.rule;
     let left_at = rule.left_at(judged.word).saturating_sub(rule.phase(owner(judged.named)));
     // A bucket that owes half at most was never left later than now.
@@ -161,7 +161,7 @@ fn left_at_ns<C: Clock>(request: Request<'_, C>, judged: Candidate<'_>) -> u64 {
 
 /// A slot's word and the name that goes with it.
 #[inline]
-fn read<'a, C>(request: Request<'a, C>, number: usize) -> Candidate<'a> {
+fn read<'a, C, A: Copy>(request: Request<'a, C, A>, number: usize) -> Candidate<'a> {
     let slot = request.window.slot(number);
     // ORDERING: Acquire, both, and in this order: the word's owner or a later one is named. The other way
     // round a value could be read under its slot's last name; it would then fail the second judgement.
@@ -177,7 +177,7 @@ impl Candidate<'_> {
 }
 
 /// Looks through the window for room.
-fn offer<C: Clock>(request: Request<'_, C>, ns: u64) -> Offer {
+fn offer<C: Clock, A: Copy>(request: Request<'_, C, A>, ns: u64) -> Offer {
     let rule = &request.engine.rule;
     let now = rule.time().units(ns);
     let (mut idle, mut idle_from_least) = (None, u64::MAX);

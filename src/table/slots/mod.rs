@@ -63,10 +63,10 @@ use line::{
 pub use stats::Stats;
 use stats::{Counter, Counters};
 
-use super::{Answer, Charged, Engine, Hot, Missed};
+use super::{Answer, Ask, Engine, Full, Hot, Missed, Ordered};
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
-use crate::word::{Decided, Outcome, WHOLE_DEBT};
+use crate::word::{Order, WHOLE_DEBT};
 
 /// How often a check starts again before it gives up with `Full`.
 #[cfg(not(tidegate_loom))]
@@ -121,30 +121,30 @@ struct Sighting {
 }
 
 /// A request on its way through the slow road.
-struct Request<'a, C> {
+struct Request<'a, C, A> {
     engine: &'a Engine<C>,
     hot: &'a Hot,
     window: Window<'a>,
     hash: u64,
     fingerprint: u64,
-    cost: u64,
+    ask: A,
 }
 
-impl<C> Clone for Request<'_, C> {
+impl<C, A: Copy> Clone for Request<'_, C, A> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C> Copy for Request<'_, C> {}
+impl<C, A: Copy> Copy for Request<'_, C, A> {}
 
-impl<C: Clock> Request<'_, C> {
-    /// Charges the slot if it holds a value of the key's, before and after.
-    fn charge(&self, slot: Slot<'_>) -> Option<Charged> {
+impl<C: Clock, A: Ask> Request<'_, C, A> {
+    /// Carries it out on the slot if that holds a value of the key's, before and after.
+    fn carry_out(&self, slot: Slot<'_>) -> Option<A::Answer> {
         let before = name_of(slot, self.fingerprint)?;
         let is_ours = || is_still(slot, before);
         let lost = |ns| self.hot.lost(self.fingerprint, ns);
-        self.engine.charge(slot.word, self.fingerprint, self.cost, is_ours, lost)
+        self.ask.carry_out(self.engine, slot.word, self.fingerprint, before, is_ours, lost)
     }
 
     /// Looks at every slot of the window; `None` if the key's could not be read in peace.
@@ -238,7 +238,7 @@ impl SlotTable {
     pub fn check_on<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64, missed: Missed) -> Answer {
         let fingerprint = fingerprint(hash);
         let window = self.lines.window(hash);
-        let request = Request { engine, hot: &self.hot, window, hash, fingerprint, cost };
+        let request = Request { engine, hot: &self.hot, window, hash, fingerprint, ask: cost };
         // Most keys that are not in the first line are in the second. Beyond, all lines are fetched at once.
         for line in 0..LINES_PER_WINDOW.min(2) {
             let slot = window.guess(line, fingerprint);
@@ -256,7 +256,33 @@ impl SlotTable {
                 None => break,
             }
         }
-        self.check_missing(request)
+        self.look_everywhere(request).into()
+    }
+
+    /// Carries out an order for the key of this hash.
+    ///
+    /// # Errors
+    /// [`Full`] if it would create the key, and there is no room.
+    #[cold]
+    pub fn order<C: Clock>(&self, engine: &Engine<C>, hash: u64, order: Order) -> Result<Ordered, Full> {
+        let (fingerprint, window) = (fingerprint(hash), self.lines.window(hash));
+        self.look_everywhere(Request { engine, hot: &self.hot, window, hash, fingerprint, ask: order })
+    }
+
+    /// Carries out an order on the slot with this fingerprint word, `owner`, if it is still the key's and `is_good`
+    /// after the order too.
+    pub fn order_on<C: Clock>(
+        &self,
+        engine: &Engine<C>,
+        hash: u64,
+        owner: u64,
+        order: Order,
+        is_good: &dyn Fn() -> bool,
+    ) -> Option<Ordered> {
+        let (fingerprint, window) = (fingerprint(hash), self.lines.window(hash));
+        let mut slots = bits(window.naming(fingerprint)).map(|number| window.slot(number));
+        let slot = slots.find(|&slot| is_still(slot, owner))?;
+        engine.order(slot.word, fingerprint, order, owner, || is_still(slot, owner) && is_good())
     }
 
     /// The word of the key of this hash as it stands, and the precise time just after it was read; 0 if the key has no
@@ -268,23 +294,23 @@ impl SlotTable {
         (word.unwrap_or(0), engine.precise_ns())
     }
 
-    /// The key has no value in the slot that was looked at first.
-    fn check_missing<C: Clock>(&self, request: Request<'_, C>) -> Answer {
-        let Request { engine, window, fingerprint, cost, .. } = request;
-        let fresh = engine.decide(0, engine.coarse_ns(), fingerprint, cost);
-        let is_remembered = fresh.next != 0;
+    /// Carries the request out in whichever slot the key has, or gets.
+    fn look_everywhere<C: Clock, A: Ask>(&self, request: Request<'_, C, A>) -> Result<A::Answer, Full> {
+        let Request { engine, window, fingerprint, ask, .. } = request;
+        let fresh = || ask.decide(engine, 0, engine.coarse_ns(), fingerprint, 0);
+        let is_remembered = fresh().0 != 0;
         for _ in 0..ATTEMPTS {
             let Some(seen) = request.look() else { continue };
             if is_remembered && seen.pending != 0 {
-                if let Some(charged) = self.resolve(request, &seen) {
-                    return Answer::Decided(charged);
+                if let Some(answer) = self.resolve(request, &seen) {
+                    return Ok(answer);
                 }
             } else if let Some(number) = bits(seen.values).next() {
-                if let Some(charged) = request.charge(window.slot(number)) {
-                    return Answer::Decided(charged);
+                if let Some(answer) = request.carry_out(window.slot(number)) {
+                    return Ok(answer);
                 }
             } else if !is_remembered {
-                return Answer::Decided(Charged { decided: fresh, ns: engine.coarse_ns() });
+                return Ok(fresh().1);
             } else if let Err(room_at_ns) = self.claim(request) {
                 return self.no_room(request, room_at_ns);
             }
@@ -295,8 +321,8 @@ impl SlotTable {
     }
 
     /// Settles which of the key's slots is the one. Either charges it, or makes the caller look again.
-    fn resolve<C: Clock>(&self, request: Request<'_, C>, seen: &Sighting) -> Option<Charged> {
-        let Request { engine, window, fingerprint, cost, .. } = request;
+    fn resolve<C: Clock, A: Ask>(&self, request: Request<'_, C, A>, seen: &Sighting) -> Option<A::Answer> {
+        let Request { engine, window, fingerprint, ask, .. } = request;
         // ORDERING: SeqCst, between the two scans; see the head of this file.
         fence(Ordering::SeqCst);
         let again = request.look()?;
@@ -309,7 +335,7 @@ impl SlotTable {
             pending.for_each(|(slot, mark)| {
                 free(slot, mark);
             });
-            return request.charge(window.slot(number));
+            return request.carry_out(window.slot(number));
         }
         let (lowest, mark) = pending.next()?;
         if !pending.all(|(slot, mark)| free(slot, mark)) {
@@ -319,22 +345,29 @@ impl SlotTable {
         // slot's next owner, which the scans read with Acquire.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
         let moment = engine.rule.moment(ns, fingerprint);
-        let decided = engine.rule.decide(engine.rule.begin(moment, carried_debt(mark)), moment, cost);
-        // ORDERING: AcqRel, as every exchange of a word here. While the word is this mark nobody has
-        // claimed the slot, so the fingerprint word still names this key.
-        let promoted = lowest.word.compare_exchange(mark, decided.next, Ordering::AcqRel, Ordering::Acquire);
-        promoted.is_ok().then_some(Charged { decided, ns })
+        let first = engine.rule.begin(moment, carried_debt(mark));
+        // ORDERING: Acquire, as in `name_of`. While the word is this mark nobody has claimed the slot, so the
+        // fingerprint word still names this key.
+        let owner = lowest.fingerprint.load(Ordering::Acquire);
+        let (next, answer) = ask.decide(engine, first, ns, fingerprint, owner);
+        // ORDERING: AcqRel, as every exchange of a word here.
+        let promoted = lowest.word.compare_exchange(mark, next, Ordering::AcqRel, Ordering::Acquire);
+        promoted.is_ok().then_some(answer)
     }
 
     /// The answer for a new key without a slot.
-    fn no_room<C: Clock>(&self, request: Request<'_, C>, room_at_ns: u64) -> Answer {
+    fn no_room<C: Clock, A: Ask>(
+        &self,
+        request: Request<'_, C, A>,
+        room_at_ns: u64,
+    ) -> Result<A::Answer, Full> {
         let ns = request.engine.precise_ns();
         if self.on_full == OnFull::Admit {
             self.counters.add(request.hash, Counter::Untracked, 1);
-            return Answer::Decided(Charged { decided: Decided { outcome: Outcome::Pass, next: 0 }, ns });
+            return Ok(A::uncounted(ns));
         }
         self.counters.add(request.hash, Counter::Full, 1);
-        Answer::Full { ns, room_at_ns: room_at_ns.max(ns) }
+        Err(Full { ns, room_at_ns: room_at_ns.max(ns) })
     }
 }
 

@@ -1,0 +1,164 @@
+//! What all limiters do with a key beside checking it: charge it whatever it has, give back, reserve, begin anew.
+//! The limiters say how an order reaches the key's word.
+
+use std::time::Duration;
+
+use crate::answer::{Denied, Snapshot};
+use crate::decision::Reason;
+use crate::receipt::{Receipt, Reservation};
+use crate::settings::Core;
+use crate::table::{Answer, Charged, Full, Hot, Ordered};
+use crate::time::Clock;
+use crate::time::timebase::saturating_ns;
+use crate::word::{Decided, Order, Outcome, Paid};
+
+/// Which key, in the two ways that tables name it.
+#[derive(Clone, Copy)]
+pub(crate) struct Named {
+    pub(crate) hash: u64,
+    /// What its phase is taken from.
+    pub(crate) fingerprint: u64,
+}
+
+impl<C: Clock> Core<C> {
+    /// Charges `cost` as far as the debt allows.
+    pub(crate) fn charge(
+        &self,
+        key: Named,
+        cost: u64,
+        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+    ) -> Result<Receipt, Denied> {
+        self.engine.note_debts();
+        self.pay(key, cost, Order::Charge(cost), order)
+    }
+
+    /// Charges `cost` if it fits, and counts no refusal.
+    pub(crate) fn take(
+        &self,
+        key: Named,
+        cost: u64,
+        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+    ) -> Result<Receipt, Denied> {
+        self.pay(key, cost, Order::Take(cost), order)
+    }
+
+    /// Charges `cost` for a turn that comes after `wait_max` at most.
+    pub(crate) fn reserve(
+        &self,
+        key: Named,
+        cost: u64,
+        wait_max: Duration,
+        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+    ) -> Result<Reservation, Denied> {
+        if self.engine.rule.turn(0).is_none() {
+            let snapshot = self.snapshot(0, self.engine.precise_ns(), key.fingerprint);
+            return Err(Denied { snapshot, cost, reason: Reason::Unsupported, room_at_ns: 0 });
+        }
+        self.engine.note_debts();
+        let order_of = Order::Reserve { cost, wait_ns_max: saturating_ns(wait_max) };
+        let receipt = self.pay(key, cost, order_of, order)?;
+        let Snapshot { word, ns, .. } = receipt.snapshot;
+        let turn_ns = self.engine.rule.turn(word).and_then(|turn| self.engine.rule.time().first_ns_at(turn));
+        let wait_ns = if cost == 0 { 0 } else { turn_ns.unwrap_or(0).saturating_sub(ns) };
+        Ok(Reservation { receipt, wait: Duration::from_nanos(wait_ns) })
+    }
+
+    fn pay(
+        &self,
+        key: Named,
+        cost: u64,
+        order: Order,
+        carry_out: impl FnOnce(Order) -> Result<Ordered, Full>,
+    ) -> Result<Receipt, Denied> {
+        let resets = self.resets.count(key.hash);
+        let Ordered { done, ns, owner, .. } = match carry_out(order) {
+            Ok(ordered) if ordered.done.outcome == Outcome::Pass => ordered,
+            Ok(Ordered { done, ns, .. }) => {
+                let decided = Decided { outcome: done.outcome, next: done.next };
+                return Err(self.refuse(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost));
+            }
+            Err(full) => return Err(self.refuse(Answer::Full(full), key.fingerprint, cost)),
+        };
+        Ok(Receipt {
+            snapshot: Snapshot { is_steady: false, ..self.snapshot(done.next, ns, key.fingerprint) },
+            limiter: self.number,
+            hash: key.hash,
+            owner,
+            resets,
+            asked: cost,
+            charged: done.tokens,
+        })
+    }
+
+    /// Gives back what the receipt is still good for; how much.
+    pub(crate) fn refund(
+        &self,
+        receipt: &Receipt,
+        hot: Option<&Hot>,
+        carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
+    ) -> u64 {
+        let Snapshot { word, ns, .. } = receipt.snapshot;
+        self.give_back(receipt, hot, Order::Refund(Paid { tokens: receipt.charged, word, ns }), carry_out)
+    }
+
+    /// Gives a reservation back, if it was the last; whether it was.
+    pub(crate) fn cancel(
+        &self,
+        reservation: &Reservation,
+        hot: Option<&Hot>,
+        carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
+    ) -> bool {
+        let receipt = &reservation.receipt;
+        let order = Order::Cancel { left: receipt.snapshot.word, tokens: receipt.charged };
+        self.give_back(receipt, hot, order, carry_out) > 0
+    }
+
+    fn give_back(
+        &self,
+        receipt: &Receipt,
+        hot: Option<&Hot>,
+        order: Order,
+        carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
+    ) -> u64 {
+        let is_good = || self.resets.count(receipt.hash) == receipt.resets;
+        if receipt.limiter != self.number || receipt.charged == 0 || !is_good() {
+            return 0;
+        }
+        carry_out(order, &is_good).map_or(0, |ordered| self.gave(ordered, hot, receipt.hash))
+    }
+
+    /// Gives back up to `tokens` of what the key has used, whoever paid it; how much.
+    pub(crate) fn credit(
+        &self,
+        tokens: u64,
+        hot: Option<&Hot>,
+        key: Named,
+        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+    ) -> u64 {
+        order(Order::Credit(tokens)).map_or(0, |ordered| self.gave(ordered, hot, key.fingerprint))
+    }
+
+    /// Makes the key one that was never seen. False if too many races were lost.
+    pub(crate) fn reset(
+        &self,
+        key: Named,
+        hot: Option<&Hot>,
+        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+    ) -> bool {
+        self.resets.add(key.hash);
+        let ordered = order(Order::Reset);
+        self.resets.add(key.hash);
+        ordered.map(|ordered| self.gave(ordered, hot, key.fingerprint)).is_ok()
+    }
+
+    /// Something was given back to a key, perhaps one that threads knew to be dry.
+    fn gave(&self, ordered: Ordered, hot: Option<&Hot>, fingerprint: u64) -> u64 {
+        let moment = self.engine.rule.moment(ordered.ns, fingerprint);
+        if let Some(hot) = hot
+            && self.engine.rule.dry_until(ordered.before, moment).is_some()
+        {
+            hot.wet();
+        }
+        ordered.done.tokens
+    }
+}

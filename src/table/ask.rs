@@ -1,0 +1,94 @@
+//! What a table may be asked about a key: a check, or an order.
+
+use super::{Charged, Engine};
+use crate::sync::AtomicU64;
+use crate::time::Clock;
+use crate::word::{Decided, Done, Order, Outcome};
+
+/// A check of some cost, or an [`Order`].
+pub trait Ask: Copy {
+    /// What it is answered with, once it has taken effect.
+    type Answer;
+
+    /// The word that it would leave instead of `word`, which nobody shares, and the answer then. `owner` tells who
+    /// has the word: a table's own matter, kept with the answer.
+    fn decide<C>(self, engine: &Engine<C>, word: u64, ns: u64, key: u64, owner: u64) -> (u64, Self::Answer);
+
+    /// Carries it out on a shared word. `None` as for [`Engine::charge`].
+    fn carry_out<C: Clock>(
+        self,
+        engine: &Engine<C>,
+        word: &AtomicU64,
+        key: u64,
+        owner: u64,
+        is_ours: impl Fn() -> bool,
+        lost: impl FnMut(u64),
+    ) -> Option<Self::Answer>;
+
+    /// The answer of a table that lets newcomers pass uncounted.
+    fn uncounted(ns: u64) -> Self::Answer;
+}
+
+/// An order that has taken effect.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered {
+    /// What came of it.
+    pub done: Done,
+    /// The limiter's time in nanoseconds that it was carried out at.
+    pub ns: u64,
+    /// The word before.
+    pub before: u64,
+    /// Whose word it was: the slot's fingerprint word, the entry's place.
+    pub owner: u64,
+}
+
+/// A check of this cost.
+impl Ask for u64 {
+    type Answer = Charged;
+
+    fn decide<C>(self, engine: &Engine<C>, word: u64, ns: u64, key: u64, _owner: u64) -> (u64, Charged) {
+        let decided = engine.rule.decide(word, engine.rule.moment(ns, key), self);
+        (decided.next, Charged { decided, ns })
+    }
+
+    fn carry_out<C: Clock>(
+        self,
+        engine: &Engine<C>,
+        word: &AtomicU64,
+        key: u64,
+        _owner: u64,
+        is_ours: impl Fn() -> bool,
+        lost: impl FnMut(u64),
+    ) -> Option<Charged> {
+        engine.charge(word, key, self, is_ours, lost)
+    }
+
+    fn uncounted(ns: u64) -> Charged {
+        Charged { decided: Decided { outcome: Outcome::Pass, next: 0 }, ns }
+    }
+}
+
+impl Ask for Order {
+    type Answer = Ordered;
+
+    fn decide<C>(self, engine: &Engine<C>, word: u64, ns: u64, key: u64, owner: u64) -> (u64, Ordered) {
+        let done = engine.rule.carry_out(self, word, ns, key);
+        (done.next, Ordered { done, ns, before: word, owner })
+    }
+
+    fn carry_out<C: Clock>(
+        self,
+        engine: &Engine<C>,
+        word: &AtomicU64,
+        key: u64,
+        owner: u64,
+        is_ours: impl Fn() -> bool,
+        _lost: impl FnMut(u64),
+    ) -> Option<Ordered> {
+        engine.order(word, key, self, owner, is_ours)
+    }
+
+    fn uncounted(ns: u64) -> Ordered {
+        Ordered { done: Done { outcome: Outcome::Pass, next: 0, tokens: 0 }, ns, before: 0, owner: 0 }
+    }
+}
