@@ -412,7 +412,7 @@ fn at_the_end_what_was_kept_is_used() {
                 let cost = (round * 7 + thread as u64) % 5 + 1;
                 let receipts = (slots.take("k", cost), exact.charge("k", cost), single.take(cost));
                 let receipts = (receipts.0.unwrap(), receipts.1.unwrap(), receipts.2.unwrap());
-                if (round + thread as u64) % 3 == 0 {
+                if (round + thread as u64).is_multiple_of(3) {
                     kept.fetch_add(cost, Ordering::Relaxed);
                     drop(receipts);
                 } else {

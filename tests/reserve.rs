@@ -180,7 +180,7 @@ fn threads_in_line_keep_the_bound_on_the_real_clock() {
         let mut went = Vec::new();
         for round in 0..150 {
             let place = limiter.reserve(1 + round % 3, MINUTE).unwrap();
-            if (round + thread as u64) % 5 == 0 {
+            if (round + thread as u64).is_multiple_of(5) {
                 limiter.cancel(place);
                 continue;
             }
