@@ -227,6 +227,11 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         self.table.order(&self.core.engine, named.hash, key, order)
     }
 
+    /// Where a key stands among those of all limiters.
+    pub(crate) fn place<Q: Hash + ?Sized>(&self, key: &Q) -> (u64, u64) {
+        (self.core.number, self.core.hashing.of(key))
+    }
+
     fn named<Q: Hash + ?Sized>(&self, key: &Q) -> Named {
         let hash = self.core.hashing.of(key);
         Named { hash, fingerprint: hash }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod account;
+mod all;
 mod answer;
 mod decision;
 mod error;
@@ -15,6 +16,7 @@ mod table;
 mod time;
 mod word;
 
+pub use all::{Against, AllDenied, AllPass, Counted, all};
 pub use answer::{Denied, Pass, Standing};
 pub use decision::{Reason, WindowName, WindowState, Windows};
 pub use error::ConfigError;

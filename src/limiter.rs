@@ -322,6 +322,11 @@ impl<C: Clock> Limiter<C> {
         })
     }
 
+    /// Where a key stands among those of all limiters.
+    pub(crate) fn place<K: Hash + ?Sized>(&self, key: &K) -> (u64, u64) {
+        (self.core.number, self.core.hashing.of(key))
+    }
+
     fn named<K: Hash + ?Sized>(&self, key: &K) -> Named {
         let hash = self.core.hashing.of(key);
         Named { hash, fingerprint: SlotTable::fingerprint(hash) }

@@ -164,6 +164,11 @@ impl<C: Clock> SingleLimiter<C> {
         })
     }
 
+    /// Where it stands among the keys of all limiters.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        (self.core.number, self.single.key())
+    }
+
     fn named(&self) -> Named {
         Named { hash: self.single.key(), fingerprint: self.single.key() }
     }
