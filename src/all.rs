@@ -177,9 +177,10 @@ impl<C: Clock> SingleLimiter<C> {
 /// # Ok::<(), tidegate::ConfigError>(())
 /// ```
 ///
+/// A pass allocates nothing, a refusal does.
+///
 /// # Errors
 /// [`AllDenied`] when the request must not go on.
-#[expect(clippy::result_large_err, reason = "a refusal allocates nothing")]
 pub fn all<const N: usize>(counts: [&dyn Counted; N]) -> Result<AllPass<N>, AllDenied> {
     let mut costs = counts.map(|count| count.cost());
     let places = counts.map(|count| count.place());
@@ -239,10 +240,11 @@ impl<const N: usize> fmt::Debug for AllPass<N> {
 }
 
 /// One of several limits refuses, and none was charged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AllDenied {
     refused_by: usize,
-    denied: Denied,
+    /// Boxed: with it the error would be larger than what one likes to return.
+    denied: Box<Denied>,
     remaining: u64,
     retry_after: Option<Duration>,
 }
@@ -257,7 +259,7 @@ impl AllDenied {
                 retry_after = retry_after.zip(standing.retry_after(cost)).map(|(one, other)| one.max(other));
             }
         }
-        Self { refused_by, denied, remaining, retry_after }
+        Self { refused_by, denied: Box::new(denied), remaining, retry_after }
     }
 
     /// Which count refused: its number among those that [`all`] was given, from 0. Others may have refused too; of equal
