@@ -45,6 +45,18 @@ mutate() {
     done
 }
 
+mutate "an order takes from a stranger, and does not put it back" src/table/mod.rs \
+    's/self\.put_back\(word, self\.rule\.moment\(ns, key\), before, done\.next\);//' \
+    refund_against_takeover reset_against_takeover
+mutate "an order counts though the slot has changed hands" src/table/mod.rs \
+    's/if is_ours\(\) \{\s+return Some\(Ordered/if true {\n return Some(Ordered/' \
+    refund_against_takeover
+mutate "an order is a plain store" src/table/mod.rs \
+    's/word\s*\.compare_exchange\(before, done\.next, Ordering::AcqRel, Ordering::Acquire\)\s*\.is_err\(\)/{ word.store(done.next, Ordering::Relaxed); false }/' \
+    charge_and_refund_beside_a_check
+mutate "nobody is told that a dry key is not dry any more" src/table/hot.rs \
+    's/self\.wettings\.fetch_add\(1, Ordering::Release\);//' \
+    who_was_refused_learns_of_a_reset
 mutate "the exchange of a word is a plain store" src/table/mod.rs \
     's/word\s*\.compare_exchange\(seen, next, Ordering::AcqRel, Ordering::Acquire\)\s*\.is_ok\(\)/{ word.store(next, Ordering::Relaxed); true }/' \
     window_roll bucket_near_empty

@@ -84,6 +84,11 @@ impl Scene {
         Asked { key, ms, admitted }
     }
 
+    /// Whether one more check passes of a thread that has [asked](Self::ask_hot).
+    pub fn ask_again(&self, key: u64, ms: u64) -> bool {
+        passed(&self.table.check(self.engine(ms), key, 1))
+    }
+
     /// Uses `tokens` of a key at a time, before the model's threads start. The first key takes the first slot.
     #[must_use]
     pub fn used(self, key: u64, ms: u64, tokens: u64) -> Self {
@@ -131,7 +136,7 @@ impl Scene {
     pub fn check(&self, key: u64, ms: u64) -> Option<Charged> {
         match self.answer(key, ms) {
             Answer::Decided(charged) => Some(charged),
-            Answer::Full { .. } => None,
+            Answer::Full(_) => None,
         }
     }
 

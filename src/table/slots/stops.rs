@@ -12,13 +12,13 @@ impl SlotTable {
     /// and leaves loom fewer executions.
     pub fn settle<C: Clock>(&self, engine: &Engine<C>, hash: u64) -> Answer {
         let (window, fingerprint) = (self.lines.window(hash), fingerprint(hash));
-        self.check_missing(Request { engine, hot: &self.hot, window, hash, fingerprint, cost: 1 })
+        self.look_everywhere(Request { engine, hot: &self.hot, window, hash, fingerprint, ask: 1 }).into()
     }
 
     /// A new key's thread that stops after publication. False if there was no room.
     pub fn claim_and_stop<C: Clock>(&self, engine: &Engine<C>, hash: u64) -> bool {
         let (window, fingerprint) = (self.lines.window(hash), fingerprint(hash));
-        self.claim(Request { engine, hot: &self.hot, window, hash, fingerprint, cost: 1 }).is_ok()
+        self.claim(Request { engine, hot: &self.hot, window, hash, fingerprint, ask: 1_u64 }).is_ok()
     }
 
     /// A thread that has claimed a slot, and stops before publication.
