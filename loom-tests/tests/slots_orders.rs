@@ -67,7 +67,7 @@ fn charge_and_refund_beside_a_check() {
         let it = scene.clone();
         let asked = in_threads(roles, move |role| {
             if role == 1 {
-                return it.ask(OLD, MS, 2).admitted;
+                return it.ask(OLD, MS, 1).admitted;
             }
             let Ok(ordered) = it.table.order(it.engine(MS), OLD, Order::Charge(3)) else {
                 return 0; // lost every race for the new key's slot
