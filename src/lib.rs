@@ -37,6 +37,7 @@ pub mod internals {
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{
-        Bucket, Counts, Decided, Layout, Needs, Outcome, Rule, TABLE_BIT, WHOLE_DEBT, Windowed,
+        Bucket, Counts, Decided, Layout, Needs, Outcome, Rule, Sliding, SlidingCounts, SlidingLayout,
+        TABLE_BIT, WHOLE_DEBT, Windowed,
     };
 }
