@@ -140,8 +140,17 @@ fn a_clock_that_was_never_set_harms_nobody_else() {
     let mut text = common::line("first", 0).replace("02/Mar/2026", "01/Jan/1970").into_bytes();
     decompress(BUNDLED_GZ).unwrap().read_to_end(&mut text).unwrap();
     text.extend(common::line("last", 0).replace("02/Mar/2026", "01/Jan/2553").bytes());
-    for limit in ["burst-sustain:10/15s,30/300s", "bucket:1/s,5", "bucket:1000000000/s,5", "window:20/m"] {
+    for limit in [
+        "burst-sustain:10/15s,30/300s",
+        "bucket:1/s,5",
+        "bucket:1000000000/s,5",
+        "window:20/m",
+        "sliding:20/m",
+    ] {
         for align in ["clock", "per-key", "first-request"] {
+            if limit.starts_with("sliding") && align == "first-request" {
+                continue; // no limit
+            }
             let args = ["--limit", limit, "--align", align];
             let [passed, refused @ ..] = figures(&args);
             let with_strays = figures_of(&[&["-"], &args[..]].concat(), &text);
