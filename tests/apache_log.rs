@@ -259,13 +259,13 @@ fn compare_with_a_log(requests: &[Request], limit: u64, period_s: u64, later_s: 
         compared.counter_passed += u32::from(answer.is_ok());
         compared.log_passed += u32::from(log_passes);
         compared.counter_alone += u32::from(answer.is_ok() && !log_passes);
-        compared.log_alone += u32::from(!answer.is_ok() && log_passes);
+        compared.log_alone += u32::from(answer.is_err() && log_passes);
     }
     assert!(compared.in_a_period < 2 * limit, "{compared:?}");
     compared
 }
 
-/// Every request of this log was made in the fifth minute of an hour, so windows that begin at whole minutes see no edge
+/// Every request of this log was made in minute 5 of an hour, so windows that begin at whole minutes see no edge
 /// in between; those that begin half a minute off part each hour's requests in two. The middle two columns are the verdicts
 /// that differ.
 #[test]
