@@ -177,7 +177,8 @@ impl Limit {
     /// ```
     ///
     /// Refused requests do **not** count unless [`count_refused`](Self::count_refused) says so: they would weigh in the
-    /// next period too, and lock out for good who asks on and on. [`Alignment::Clock`] and [`Alignment::PerKey`] say
+    /// next period too, as far as a count holds them ([`observed_max`](crate::WindowState::observed_max)), and lock out for
+    /// good who asks on and on. [`Alignment::Clock`] and [`Alignment::PerKey`] say
     /// where periods begin, as for windows; [`Alignment::FirstRequest`] is an error, for no period begins anew.
     ///
     /// # What it admits

@@ -29,8 +29,13 @@ fn sliding(limit: u64, period_ns: u64) -> Limit {
 
 /// From 10 µs to over an hour.
 fn any_period_ns() -> impl Strategy<Value = u64> {
-    prop_oneof![10_000..SECOND_NS, 1..100 * SECOND_NS, (1..4_000_u64).prop_map(|seconds| seconds * SECOND_NS)]
-        .prop_map(|ns| ns.max(10_000))
+    prop_oneof![
+        10_000..20_000_u64,
+        10_000..SECOND_NS,
+        1..100 * SECOND_NS,
+        (1..4_000_u64).prop_map(|seconds| seconds * SECOND_NS)
+    ]
+    .prop_map(|ns| ns.max(10_000))
 }
 
 /// Takes all that is left.
@@ -60,6 +65,7 @@ proptest! {
         let limiter_limit = sliding(limit, period_ns).count_refused(count_refused);
         let (limiter, clock) = manual_at_unix::<u64>(limiter_limit, Duration::from_nanos(unix_ns));
         let mut twin = Sliding::new(limit.into(), period_ns.into(), unix_ns.into(), count_refused);
+        twin.saturate_at(limiter.peek(&0).windows()[0].observed_max.into());
         play(&clock, &steps, start_ns, period_ns, |now_ns, key, cost| {
             let expected = twin.check(key, now_ns, u128::from(cost));
             assert_same(&limiter.check_n(&key, cost), &expected, &(now_ns, key, cost));
@@ -80,6 +86,7 @@ proptest! {
         let asked = sliding(limit, period_ns).align(Alignment::PerKey).count_refused(count_refused);
         let (limiter, clock) = manual::<u64>(asked);
         let mut shadow = Sliding::new(limit.into(), period_ns.into(), 0, count_refused);
+        shadow.saturate_at(limiter.peek(&0).windows()[0].observed_max.into());
         let wide_ns = u128::from(period_ns);
         let shift_ns = |key: u64| {
             // What a key counts in its first window is forgotten at the end of the next.
@@ -188,6 +195,26 @@ fn who_hammers_is_locked_out_only_if_refused_requests_count() {
     // At 15 s the two of before weigh 1. From 20 s on the one of 15 s weighs 1, rounded up, all through the next window.
     assert_eq!(admitted_at(limit), [0, 1, 15, 20, 30, 40, 50]);
     assert_eq!(admitted_at(limit.count_refused(true)), [0, 1]);
+}
+
+/// The counts of a sliding window of 35 ns have four bits. Refused requests that no longer fit weigh nothing later: a key
+/// is then admitted earlier than if they had been counted, and no earlier than its bound allows.
+#[test]
+fn a_saturated_count_weighs_what_it_holds() {
+    let (limiter, clock) = manual::<u64>(sliding(11, 35).count_refused(true));
+    let mut twin = Sliding::new(11, 35, 0, true);
+    twin.saturate_at(15);
+    for at_ns in [0; 21].into_iter().chain(30..150) {
+        clock.set(Duration::from_nanos(at_ns));
+        // Eleven pass and ten do not, in the first nanosecond; a look at every one of the next.
+        let cost = u64::from(at_ns == 0);
+        let answer = limiter.check_n(&0, cost);
+        assert_same(&answer, &twin.check(0, at_ns.into(), cost.into()), &at_ns);
+    }
+    clock.set(Duration::ZERO);
+    assert_eq!(limiter.peek(&0).windows()[0].observed, 15, "and not 21");
+    // 15 · 23/35 are 10 rounded up, 12 ns into the next window; 15 · 24/35 are 11.
+    assert_eq!(limiter.peek(&0).retry_after(1), Some(Duration::from_nanos(35 + 12)));
 }
 
 /// Whoever takes all that comes free gets the limit less one in each period, and of a limit of 1 one in two.

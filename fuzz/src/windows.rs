@@ -156,8 +156,11 @@ impl Exact {
         self.twin.as_mut().filter(|_| known)
     }
 
-    /// Learns from its first charge where a key's windows lie.
+    /// Learns from its first charge where a key's windows lie, and what a count that weighs on can hold.
     fn learn(&mut self, key: u64, now_ns: u128, states: &[WindowState]) {
+        if let Some(Twin::Sliding(window)) = &mut self.twin {
+            window.saturate_at(states[0].observed_max.into());
+        }
         if self.shifts_ns.contains_key(&key) {
             return;
         }

@@ -13,6 +13,8 @@ pub struct Sliding {
     shift_ns: u128,
     shifts_ns: HashMap<u64, u128>,
     count_refused: bool,
+    /// Counts, and what is used, stop here.
+    count_max: u128,
     /// For each key and number of a window, what was counted in it.
     counted: HashMap<u64, HashMap<u128, u128>>,
 }
@@ -22,7 +24,20 @@ impl Sliding {
     #[must_use]
     pub fn new(limit: u128, period_ns: u128, shift_ns: u128, count_refused: bool) -> Self {
         assert!(limit > 0 && period_ns > 0);
-        Self { limit, period_ns, shift_ns, shifts_ns: HashMap::new(), count_refused, counted: HashMap::new() }
+        Self {
+            limit,
+            period_ns,
+            shift_ns,
+            shifts_ns: HashMap::new(),
+            count_refused,
+            count_max: u128::MAX,
+            counted: HashMap::new(),
+        }
+    }
+
+    /// Has every count stop at `count_max`, as one in a field of a word does.
+    pub fn saturate_at(&mut self, count_max: u128) {
+        self.count_max = count_max;
     }
 
     /// Gives `key` a shift of its own.
@@ -60,7 +75,8 @@ impl Sliding {
     /// Counts `cost` without asking whether it fits: for tests that follow another's decisions.
     pub fn charge(&mut self, key: u64, now_ns: u128, cost: u128) {
         let (window, _) = self.place(key, now_ns);
-        *self.counted.entry(key).or_default().entry(window).or_default() += cost;
+        let count = self.counted.entry(key).or_default().entry(window).or_default();
+        *count = (*count + cost).min(self.count_max);
     }
 
     /// What is used: the current count, and the previous one by its share, rounded up.
@@ -68,7 +84,7 @@ impl Sliding {
     pub fn used(&self, key: u64, now_ns: u128) -> u128 {
         let (window, elapsed_ns) = self.place(key, now_ns);
         let weight = self.previous(key, window) * (self.period_ns - elapsed_ns);
-        self.counted(key, window) + weight.div_ceil(self.period_ns)
+        (self.counted(key, window) + weight.div_ceil(self.period_ns)).min(self.count_max)
     }
 
     /// The previous count, and how much of the current window has passed.
