@@ -41,6 +41,8 @@ fn the_real_log_gives_the_known_figures() {
         ("burst-sustain:30/15s,100/300s", "first-request", [9990, 2, 8, 0, 0]),
         ("burst-sustain:10/15s,30/300s", "clock", [9417, 127, 294, 162, 0]),
         ("burst-sustain:10/15s,30/300s", "first-request", [9404, 140, 301, 155, 0]),
+        ("sliding:20/60s", "clock", [9069, 0, 0, 0, 931]),
+        ("sliding:10/15s", "clock", [9579, 0, 0, 0, 421]),
         ("bucket:1/s,5", "clock", [9909, 0, 0, 0, 91]),
         ("bucket:1/10s,10", "clock", [8725, 0, 0, 0, 1275]),
     ] {
