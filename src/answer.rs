@@ -113,7 +113,7 @@ impl Pass {
     }
 
     /// The wait until [`remaining`](Self::remaining) grows: the next whole token of a bucket, the end
-    /// of the window with the fewest left. Zero when nothing is used.
+    /// of the window with the fewest left, the time at which a sliding window weighs one less. Zero when nothing is used.
     pub fn next_after(&self) -> Duration {
         self.snapshot.wait_or_max(self.snapshot.tightest().next)
     }
@@ -234,7 +234,8 @@ impl Denied {
         if self.reason == Reason::Full { 0 } else { self.snapshot.tightest().remaining() }
     }
 
-    /// What was used in the binding window's period, this request included if refused ones count.
+    /// What was used in the binding window's period, this request included if refused ones count. In a sliding window,
+    /// with what the period before still weighs, rounded up.
     pub fn observed(&self) -> u64 {
         self.binding_part().used
     }

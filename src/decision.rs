@@ -31,16 +31,19 @@ pub enum WindowName {
     Burst,
     /// The long window of `Limit::burst_sustain`.
     Sustain,
+    /// The only window of `Limit::sliding_window`.
+    Sliding,
 }
 
 impl WindowName {
-    /// `"bucket"`, `"window"`, `"burst"` or `"sustain"`.
+    /// `"bucket"`, `"window"`, `"burst"`, `"sustain"` or `"sliding"`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Bucket => "bucket",
             Self::Window => "window",
             Self::Burst => "burst",
             Self::Sustain => "sustain",
+            Self::Sliding => "sliding",
         }
     }
 }
@@ -63,7 +66,8 @@ pub struct WindowState {
     /// What would still pass right now.
     pub remaining: u64,
     /// What has been used in this period, refused requests included if they count. Exact up to
-    /// `observed_max`, where it stays. For a bucket, `limit - remaining`.
+    /// `observed_max`, where it stays. For a bucket, `limit - remaining`. For a sliding window, what this period counts
+    /// and what the one before still weighs, rounded up.
     pub observed: u64,
     /// The most that `observed` can count to; always above `limit` for a window.
     pub observed_max: u64,

@@ -76,6 +76,8 @@ pub enum ConfigError {
         /// The sustain period; the same where there is no other.
         sustain: Duration,
     },
+    /// A sliding window under `Alignment::FirstRequest`.
+    SlidingFromFirstRequest,
     /// The system has no memory for a table of so many keys.
     NoMemory {
         /// `max_keys` as given.
@@ -117,6 +119,9 @@ impl fmt::Display for ConfigError {
             Self::PeriodsTooWide { burst, sustain } => write!(
                 f,
                 "burst period is {burst:?} in a sustain period of {sustain:?}; it must be longer, or a larger share, for one 62-bit word to hold a count beside the time"
+            ),
+            Self::SlidingFromFirstRequest => f.write_str(
+                "alignment of a sliding window is FirstRequest; it must be Clock or PerKey, for it never begins anew",
             ),
             Self::NoMemory { keys } => {
                 write!(f, "max_keys is {keys}; there is no memory for a table of so many")

@@ -42,7 +42,7 @@ pub mod internals {
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{
-        Bucket, Counts, Decided, Done, Layout, Needs, Order, Outcome, Paid, Rule, TABLE_BIT, WHOLE_DEBT,
-        Windowed,
+        Bucket, Counts, Decided, Done, Layout, Needs, Order, Outcome, Paid, Rule, Sliding, SlidingCounts,
+        SlidingLayout, TABLE_BIT, WHOLE_DEBT, Windowed,
     };
 }

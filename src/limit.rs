@@ -1,4 +1,4 @@
-//! What a user asks for: a bucket, a window, or burst + sustain windows. Plain values that accept
+//! What a user asks for: a bucket, a window, a sliding window, or burst + sustain windows. Plain values that accept
 //! anything; whether a limiter can honour them is checked when it is built.
 
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub enum Alignment {
     PerKey,
     /// A window opens at the key's first request after the one before has ended; bursts tile the
     /// sustain window from there. Openings are kept on a grid of at most 1/64 of the (burst) period,
-    /// so that a window may end early by up to one step of it.
+    /// so that a window may end early by up to one step of it. Not for sliding windows, which never begin anew.
     FirstRequest,
 }
 
@@ -95,6 +95,7 @@ pub enum Alignment {
 pub(crate) enum Shape {
     Bucket { rate: Rate, burst: u64 },
     Window(Window),
+    Sliding(Window),
     BurstSustain { burst: Window, sustain: Window },
 }
 
@@ -109,7 +110,7 @@ pub(crate) enum Shape {
 /// * A rate may be at least anything from 1 a year to 10^10 a second; a burst, what fills in decades.
 /// * A window lasts at most seven years. Time and counts share 62 bits: a window of a second may count to
 ///   more than 10^10, two windows of 15 s and 300 s to about 500 000 each (8 000 where windows open at the
-///   first request, whose start needs more bits).
+///   first request, whose start needs more bits), a sliding window of a second to 131 070, of a minute to a million.
 ///
 /// ```
 /// use std::time::Duration;
@@ -169,6 +170,58 @@ impl Limit {
         Self::new(Shape::Window(window))
     }
 
+    /// One window that slides: it counts in whole periods, as [`window`](Self::window) does, and weighs what the period
+    /// before has counted by the share of it that a window ending now would still cover. With `elapsed` gone of this
+    /// period, a request of `cost` passes if and only if, in whole numbers,
+    ///
+    /// ```text
+    /// previous · (period − elapsed) + (current + cost) · period ≤ limit · period
+    /// ```
+    ///
+    /// Refused requests do **not** count unless [`count_refused`](Self::count_refused) says so: they would weigh in the
+    /// next period too, as far as a count holds them ([`observed_max`](crate::WindowState::observed_max)), and lock out for
+    /// good who asks on and on. [`Alignment::Clock`] and [`Alignment::PerKey`] say
+    /// where periods begin, as for windows; [`Alignment::FirstRequest`] is an error, for no period begins anew.
+    ///
+    /// # What it admits
+    ///
+    /// In any time Δ at most `limit + limit · Δ / period`, which is what a bucket of as many tokens that refills them in
+    /// each period would: less than twice the limit in any one period, and no more than the limit at an instant (a fixed
+    /// window: twice the limit at an instant, across its edge). For what is used, `current` and the weight of `previous`,
+    /// is never above the limit when something passes, a pass adds its cost to it, and it falls by `previous` in a period,
+    /// which is the limit at most. Twice the limit less one is reached: by a burst of the whole limit as a period ends,
+    /// followed through the next one by all that comes free.
+    ///
+    /// Who takes all that comes free gets the limit less one in each period from then on, and where the limit is 1, one in
+    /// two periods: a previous count weighs something to the very end.
+    ///
+    /// # How far it is from an exact log
+    ///
+    /// A log holds the time of each request admitted in the last period. After the same admissions, this counter counts
+    ///
+    /// * less than the log by `previous · elapsed / period` at most: where all of `previous` came as its period ended;
+    /// * more than the log by `previous · (period − elapsed) / period` at most, rounded up: where it all came at the start;
+    /// * as many or one more, where `previous` came evenly spread: then it never admits what the log refuses.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::{Alignment, ExactLimiter, Limit, Manual, Window};
+    ///
+    /// let clock = Manual::new();
+    /// let limit = Limit::sliding_window(Window::new(10, Duration::from_secs(10))).align(Alignment::Clock);
+    /// let limiter = ExactLimiter::<u32>::builder(limit).clock(clock.clone()).build()?;
+    /// assert!(limiter.check_n(&7, 10).is_ok());
+    /// // 4 s into the next period, 10 weigh 10 · 6 / 10: four come free.
+    /// clock.advance(Duration::from_secs(14));
+    /// assert_eq!(limiter.peek(&7).remaining(), 4);
+    /// assert!(limiter.check_n(&7, 4).is_ok());
+    /// assert_eq!(limiter.check(&7).unwrap_err().retry_after_secs(), 1);
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
+    pub const fn sliding_window(window: Window) -> Self {
+        Self::new(Shape::Sliding(window)).count_refused(false)
+    }
+
     /// Two fixed windows counted at once. A request must fit both; the sustain period is a whole
     /// multiple of the burst period (2 or more) and the sustain limit at least the burst limit. Refused
     /// requests count too, unless [`count_refused`](Self::count_refused) says otherwise.
@@ -184,7 +237,8 @@ impl Limit {
         self
     }
 
-    /// Whether a refused request counts in the windows too; `true` unless told. A request whose cost
+    /// Whether a refused request counts in the windows too; unless told, it does in fixed ones, and not in a sliding
+    /// one. A request whose cost
     /// can never fit is never counted. Buckets ignore it: a refusal takes no token.
     #[must_use]
     pub const fn count_refused(mut self, count: bool) -> Self {

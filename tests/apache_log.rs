@@ -8,11 +8,11 @@
 
 mod common;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
-use common::twin::{Bucket, Start, Windows};
+use common::twin::{Bucket, Sliding, Start, Windows};
 use common::{assert_same, manual_at_unix, secs};
 use tidegate::{Alignment, Denied, Limit, Pass, Rate, Window};
 
@@ -197,5 +197,99 @@ fn buckets_refuse_as_the_reference_does() {
             answer.is_ok()
         });
         assert_eq!(count.count(), passed, "1 in {period_s} s, burst {burst}");
+    }
+}
+
+/// What a sliding window and an exact log of arrivals made of the same requests.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Compared {
+    counter_passed: u32,
+    log_passed: u32,
+    /// The counter passed what the log, with a history of its own, refused; and the other way round.
+    counter_alone: u32,
+    log_alone: u32,
+    /// The most that the counter passed of one address in one period, both ends included.
+    in_a_period: u64,
+}
+
+/// Times of what was admitted of one address.
+#[derive(Default)]
+struct Log(VecDeque<u64>);
+
+impl Log {
+    /// How many there are later than one period before now.
+    fn held(&self, now_s: u64, period_s: u64) -> u64 {
+        self.0.iter().rev().take_while(|&&at_s| at_s + period_s > now_s).count() as u64
+    }
+}
+
+/// Replays the log on a sliding window, whose every answer is the twin's and whose count is within the two bounds of the
+/// docs of what a log holds that has admitted the same; and on a log that decides by itself. All times are `later_s`
+/// later than logged.
+fn compare_with_a_log(requests: &[Request], limit: u64, period_s: u64, later_s: u64) -> Compared {
+    let (start, period_ns) = (secs(requests[0].unix_s), u128::from(period_s) * SECOND_NS);
+    let origin = start + secs(later_s);
+    let asked = Limit::sliding_window(Window::new(limit, secs(period_s))).align(Alignment::Clock);
+    let (limiter, clock) = manual_at_unix::<String>(asked, origin);
+    let mut twin = Sliding::new(limit.into(), period_ns, origin.as_nanos(), false);
+    let (mut numbers, mut compared) = (Numbers::default(), Compared::default());
+    let (mut admitted, mut logs) = (HashMap::<u64, Log>::new(), HashMap::<u64, Log>::new());
+    for request in requests {
+        let (key, now) = (numbers.of(&request.address), secs(request.unix_s) - start);
+        clock.set(now);
+        let (previous, elapsed_ns) = twin.previous_and_elapsed_ns(key, now.as_nanos());
+        let used = twin.used(key, now.as_nanos());
+        let own = admitted.entry(key).or_default();
+        let held = u128::from(own.held(request.unix_s, period_s));
+        assert!(held <= used + previous * elapsed_ns / period_ns, "{held} in the log, {used} counted");
+        let above = (previous * (period_ns - elapsed_ns)).div_ceil(period_ns);
+        assert!(used <= held + above, "{held} in the log, {used} counted");
+
+        let answer = limiter.check(request.address.as_str());
+        assert_same(&answer, &twin.check(key, now.as_nanos(), 1), &request.address);
+        if answer.is_ok() {
+            own.0.push_back(request.unix_s);
+            compared.in_a_period = compared.in_a_period.max(own.held(request.unix_s, period_s + 1));
+        }
+        let log = logs.entry(key).or_default();
+        let log_passes = log.held(request.unix_s, period_s) < limit;
+        if log_passes {
+            log.0.push_back(request.unix_s);
+        }
+        compared.counter_passed += u32::from(answer.is_ok());
+        compared.log_passed += u32::from(log_passes);
+        compared.counter_alone += u32::from(answer.is_ok() && !log_passes);
+        compared.log_alone += u32::from(answer.is_err() && log_passes);
+    }
+    assert!(compared.in_a_period < 2 * limit, "{compared:?}");
+    compared
+}
+
+/// Every request of this log was made in minute 5 of an hour, so windows that begin at whole minutes see no edge
+/// in between; those that begin half a minute off part each hour's requests in two. The middle two columns are the verdicts
+/// that differ.
+#[test]
+fn a_sliding_window_differs_from_an_exact_log_by_no_more_than_the_docs_say() {
+    let Some(requests) = requests() else { return };
+    let rows = [
+        (20, 60, 0, [9_069, 0, 0, 9_069], 20),
+        (20, 60, 30, [9_442, 373, 0, 9_069], 29),
+        (100, 300, 0, [9_992, 0, 0, 9_992], 100),
+        (100, 300, 145, [9_992, 0, 0, 9_992], 100),
+        (10, 15, 0, [9_579, 104, 154, 9_629], 13),
+        (10, 15, 10, [9_608, 147, 168, 9_629], 14),
+        (5, 60, 30, [7_430, 513, 0, 6_917], 7),
+    ];
+    println!("      limit  later  counter passed  it alone  log alone  log passed  most in a period");
+    for (limit, period_s, later_s, [counter_passed, counter_alone, log_alone, log_passed], in_a_period) in
+        rows
+    {
+        let found = compare_with_a_log(&requests, limit, period_s, later_s);
+        println!(
+            "{limit:>4} in {period_s:>3}s {later_s:>5}s {:>15} {:>9} {:>10} {:>11} {:>17}",
+            found.counter_passed, found.counter_alone, found.log_alone, found.log_passed, found.in_a_period
+        );
+        let expected = Compared { counter_passed, log_passed, counter_alone, log_alone, in_a_period };
+        assert_eq!(found, expected, "{limit} in {period_s} s, {later_s} s later");
     }
 }

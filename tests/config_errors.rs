@@ -57,6 +57,8 @@ fn a_burst_of_nothing() {
 fn a_window_of_nothing() {
     let nothing = message(Limit::window(window(0, 10)));
     assert_says(&nothing, &["limit"], &["0"], &AT_LEAST_ONE);
+    let sliding = message(Limit::sliding_window(window(0, 10)));
+    assert_says(&sliding, &["limit"], &["0"], &AT_LEAST_ONE);
     let burst = message(Limit::burst_sustain(window(0, 10), window(10, 100)));
     assert_says(&burst, &["burst"], &["0"], &AT_LEAST_ONE);
     let sustain = message(Limit::burst_sustain(window(10, 10), window(0, 100)));
@@ -68,6 +70,8 @@ fn a_window_of_no_time() {
     let allowed = ["at least 1", "1 ns", "1ns", "above 0", "multiple"];
     let one = message(Limit::window(window(10, 0)));
     assert_says(&one, &["period"], &["0"], &allowed);
+    let sliding = message(Limit::sliding_window(window(10, 0)));
+    assert_says(&sliding, &["period"], &["0"], &allowed);
     let burst = message(Limit::burst_sustain(window(10, 0), window(100, 100)));
     assert_says(&burst, &["burst"], &["0"], &allowed);
     let sustain = message(Limit::burst_sustain(window(10, 10), window(100, 0)));
@@ -141,6 +145,8 @@ fn beyond_the_horizon() {
     assert_says(&slow, &["burst", "rate"], &["4611686018427387904"], &AT_MOST);
     let long = message(Limit::window(window(10, 1_000 * 31_557_600)));
     assert_says(&long, &["period"], &["31557600000"], &AT_MOST);
+    let sliding = message(Limit::sliding_window(window(10, 1_000 * 31_557_600)));
+    assert_says(&sliding, &["period"], &["31557600000"], &AT_MOST);
     let sustain = Limit::burst_sustain(window(10, 31_557_600), window(100, 1_000 * 31_557_600));
     assert_says(&message(sustain), &["sustain", "period"], &["31557600000"], &AT_MOST);
     let fast = message(Limit::bucket(Rate::new(u64::MAX, Duration::from_nanos(1)), 10));
@@ -163,6 +169,22 @@ fn counts_that_leave_no_bits_for_time() {
     }
 }
 
+#[test]
+fn a_sliding_window_whose_counts_leave_no_bits_for_time() {
+    let message = message(Limit::sliding_window(window(1 << 21, 60)));
+    assert_says(&message, &["window limit"], &["2097152"], &AT_MOST);
+    assert!(message.contains("1048574"), "{message}: two counts of 20 bits beside seven years of minutes");
+}
+
+#[test]
+fn a_sliding_window_from_the_first_request() {
+    let limit = Limit::sliding_window(window(10, 60)).align(Alignment::FirstRequest);
+    assert_says(&message(limit), &["alignment"], &["firstrequest"], &["clock or perkey"]);
+    for alignment in [Alignment::Clock, Alignment::PerKey] {
+        assert!(Limiter::builder(limit.align(alignment)).clock(Manual::new()).build().is_ok());
+    }
+}
+
 /// Any number, with the small and the extreme ones often.
 fn any_count() -> impl Strategy<Value = u64> {
     prop_oneof![0..200_u64, any::<u64>(), (0..64_u32).prop_map(|bit| 1 << bit), Just(u64::MAX)]
@@ -182,12 +204,13 @@ fn any_limit() -> impl Strategy<Value = Limit> {
     let alignment =
         prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey), Just(Alignment::FirstRequest)];
     let windows = (any_count(), any_period(), any_count(), any_period(), 1..100_u32);
-    (0..4_u8, windows, alignment).prop_map(|(kind, windows, alignment)| {
+    (0..5_u8, windows, alignment).prop_map(|(kind, windows, alignment)| {
         let (limit, period, larger, longer, multiple) = windows;
         let burst = Window::new(limit, period);
         let limit = match kind {
             0 => Limit::bucket(Rate::new(limit, period), larger),
             1 => Limit::window(burst),
+            4 => Limit::sliding_window(burst),
             2 => Limit::burst_sustain(burst, Window::new(larger, longer)),
             _ => {
                 let longer = period.checked_mul(multiple).unwrap_or(longer);

@@ -31,7 +31,8 @@ fn leased(limit: Limit) -> (Limiter<Manual>, Manual) {
 #[test]
 fn a_larger_cost_takes_the_threads_own_lease() {
     let window = Limit::window(Window::new(16_000, secs(3_600))).align(Alignment::Clock);
-    for limit in [Limit::bucket(Rate::per_hour(1), 16_000), window, window.count_refused(false)] {
+    let sliding = Limit::sliding_window(Window::new(16_000, secs(3_600))).align(Alignment::Clock);
+    for limit in [Limit::bucket(Rate::per_hour(1), 16_000), window, window.count_refused(false), sliding] {
         let (limiter, _clock) = leased(limit);
         let denied = limiter.check_n(&KEY, 16_001).unwrap_err();
         assert_eq!(denied.reason(), Reason::TooLarge, "no lease makes room above the limit");
@@ -99,6 +100,8 @@ fn a_dry_key_answers_every_cost() {
         single.align(Alignment::Clock).count_refused(false),
         single.align(Alignment::FirstRequest).count_refused(false),
         both.align(Alignment::PerKey).count_refused(false),
+        Limit::sliding_window(window),
+        Limit::sliding_window(Window::new(100, Duration::from_millis(4))).align(Alignment::Clock),
         single.align(Alignment::Clock),
         both,
     ];

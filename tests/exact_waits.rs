@@ -24,15 +24,18 @@ fn any_limit() -> impl Strategy<Value = (Limit, u64)> {
         (1..4_000_u64).prop_map(|seconds| seconds * SECOND_NS),
     ];
     let numbers = (1..40_u64, 0..60_u64, period_ns, 2..21_u32, 1..2_000_u64);
-    (0..3_u8, numbers, alignment, any::<bool>()).prop_map(|(kind, numbers, alignment, count_refused)| {
+    (0..4_u8, numbers, alignment, any::<bool>()).prop_map(|(kind, numbers, alignment, count_refused)| {
         let (burst, more, period_ns, multiple, tokens) = numbers;
         let period = Duration::from_nanos(period_ns);
         let first = Window::new(burst, period);
         let limit = match kind {
             0 => Limit::bucket(Rate::new(tokens.min(10 * period_ns), period), burst),
             1 => Limit::window(first),
+            2 => Limit::sliding_window(first),
             _ => Limit::burst_sustain(first, Window::new(burst + more, period * multiple)),
         };
+        let alignment =
+            if kind == 2 && alignment == Alignment::FirstRequest { Alignment::Clock } else { alignment };
         (limit.align(alignment).count_refused(count_refused), burst)
     })
 }

@@ -22,8 +22,13 @@ fn limits() -> impl Strategy<Value = Limit> {
         let short = Duration::from_millis(millis);
         Limit::burst_sustain(Window::new(burst, short), Window::new(burst + more, short * ratio))
     });
-    (prop_oneof![bucket, window, both], alignments(), any::<bool>())
-        .prop_map(|(limit, alignment, count)| limit.align(alignment).count_refused(count))
+    let sliding = (1..20_u64, 1..60_000_u64, prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey)]);
+    let sliding = sliding.prop_map(|(limit, millis, alignment)| {
+        (Limit::sliding_window(Window::new(limit, Duration::from_millis(millis))), alignment)
+    });
+    let others = (prop_oneof![bucket, window, both], alignments());
+    (prop_oneof![3 => others, 1 => sliding], any::<bool>())
+        .prop_map(|((limit, alignment), count)| limit.align(alignment).count_refused(count))
 }
 
 /// What happens next: time moves on, or a key asks.

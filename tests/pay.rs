@@ -134,6 +134,21 @@ fn a_receipt_is_good_in_each_window_that_has_not_ended() {
 }
 
 #[test]
+fn a_sliding_window_gives_back_what_still_weighs() {
+    let (limiter, clock) = limiter(Limit::sliding_window(Window::new(10, secs(10))).align(Alignment::Clock));
+    let [a, b, c] = [4, 2, 1].map(|cost| limiter.take("k", cost).unwrap());
+    assert_eq!((limiter.refund(c), limiter.peek("k").remaining()), (1, 4));
+    clock.set(secs(15));
+    assert_eq!(limiter.peek("k").remaining(), 7, "six weigh half");
+    assert_eq!((limiter.refund(b), limiter.peek("k").remaining()), (2, 8));
+    let all = limiter.charge("k", 12).unwrap();
+    assert_eq!((all.charged(), all.debt()), (12, 4));
+    clock.set(secs(20));
+    assert_eq!((limiter.refund(a), limiter.peek("k").remaining()), (0, 0), "two windows ago");
+    assert_eq!((limiter.refund(all), limiter.peek("k").remaining()), (12, 10));
+}
+
+#[test]
 fn a_count_at_its_end_gives_nothing_back() {
     let (limiter, _) = limiter(Limit::window(Window::new(3, secs(1 << 24))).align(Alignment::Clock));
     let receipt = limiter.take("a", 2).unwrap();

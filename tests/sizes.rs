@@ -2,7 +2,9 @@
 
 use std::mem::size_of;
 
-use tidegate::internals::{Bucket, Charged, Decided, Rule, SharedTime, Windowed, timebase::Timebase};
+use tidegate::internals::{
+    Bucket, Charged, Decided, Rule, SharedTime, Sliding, Windowed, timebase::Timebase,
+};
 use tidegate::{Denied, Limit, Pass, Ticking};
 
 #[test]
@@ -12,6 +14,7 @@ fn what_a_check_makes_is_small() {
         ("Timebase", size_of::<Timebase>(), 24),
         ("Bucket", size_of::<Bucket>(), 32),
         ("Windowed", size_of::<Windowed>(), 40),
+        ("Sliding", size_of::<Sliding>(), 32),
         ("Rule", size_of::<Rule>(), 64),
         ("Decided", size_of::<Decided>(), 16),
         ("Option<Charged>", size_of::<Option<Charged>>(), 24),

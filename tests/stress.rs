@@ -150,6 +150,8 @@ fn limits() -> impl Strategy<Value = Limit> {
         (wild(), span(), wild()).prop_map(|(n, p, b)| Limit::bucket(Rate::new(n, p), b)),
         (wild(), span(), align(), any::<bool>())
             .prop_map(|(n, p, a, c)| Limit::window(Window::new(n, p)).align(a).count_refused(c)),
+        (prop_oneof![wild(), 1..100_u64], span(), align(), any::<bool>())
+            .prop_map(|(n, p, a, c)| Limit::sliding_window(Window::new(n, p)).align(a).count_refused(c)),
         (wild(), wild(), wild(), wild(), align(), any::<bool>()).prop_map(|(n, m, p, r, a, c)| {
             let (n, m) = (n.min(m), n.max(m));
             Limit::burst_sustain(

@@ -112,6 +112,7 @@ fn windows_are_named() {
     let bucket = names(Limit::bucket(Rate::per_second(1), 5));
     assert_eq!(bucket, [(WindowName::Bucket, "bucket".to_owned(), 5)]);
     assert_eq!(names(Limit::window(burst)), [(WindowName::Window, "window".to_owned(), 3)]);
+    assert_eq!(names(Limit::sliding_window(burst)), [(WindowName::Sliding, "sliding".to_owned(), 3)]);
     let both = [(WindowName::Burst, "burst".to_owned(), 3), (WindowName::Sustain, "sustain".to_owned(), 9)];
     assert_eq!(names(Limit::burst_sustain(burst, sustain)), both);
 }

@@ -59,6 +59,9 @@ Limits:
     1 token in 10 seconds, at most 10 kept
   window:100/60s
     a fixed window: 100 in 60 seconds
+  sliding:100/60s
+    a sliding window: the one before it counts by the \
+share of it that is younger than 60 seconds
   burst-sustain:30/15s,100/300s
     two nested windows counted at once; the long \
 one is a whole multiple of the short one
@@ -217,11 +220,11 @@ pub struct ReplayArgs {
     #[arg(short, long, value_name = "LIMIT", default_value = "burst-sustain:10/15s,30/300s")]
     pub limit: LimitSpec,
 
-    /// Where windows begin (buckets have no windows)
+    /// Where windows begin (buckets have no windows, and sliding ones never begin at a request)
     #[arg(short, long, value_enum, default_value_t = Align::Clock)]
     pub align: Align,
 
-    /// Let refused requests use up no window; by default they count (in buckets they never do)
+    /// Let refused requests use up no window; by default they count (in buckets and sliding windows they never do)
     #[arg(long)]
     pub free_refusals: bool,
 

@@ -91,7 +91,7 @@ fn stdin_was_given() -> bool {
 
 fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let engine = Engine {
-        limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(!args.free_refusals),
+        limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(counts_refused(args)),
         memory: args.limit.memory(),
         seed: args.seed,
         max_keys: args.max_keys,
@@ -106,8 +106,9 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     if source == Source::Sample && stdin_was_given() {
         note("LOG is missing, so this is the bundled sample\n  (tidegate replay - reads standard input)");
     }
-    if args.free_refusals && !args.limit.has_windows() {
-        note("--free-refusals changes nothing for a bucket");
+    if args.free_refusals && !args.limit.may_count_refused() {
+        let kind = if args.limit.has_windows() { "sliding window" } else { "bucket" };
+        note(&format!("--free-refusals changes nothing for a {kind}"));
     }
     let (mut progress, log) = load(&source)?;
     let width = report::width();
@@ -163,13 +164,17 @@ fn in_words(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), words)
 }
 
+fn counts_refused(args: &ReplayArgs) -> bool {
+    args.limit.may_count_refused() && !args.free_refusals
+}
+
 /// Adds to a summary what describes the run.
 fn describe(mut summary: Summary, args: &ReplayArgs, source: &Source, log: &Log) -> Summary {
     let has_windows = args.limit.has_windows();
     summary.source = source.to_string();
     summary.limit = args.limit.to_string();
     summary.align = has_windows.then(|| args.align.name());
-    summary.refusals_count = has_windows.then_some(!args.free_refusals);
+    summary.refusals_count = has_windows.then_some(counts_refused(args));
     summary.seed = args.seed;
     summary.incomplete =
         log.broken.as_ref().map(|(line, error)| format!("reading stopped in line {line}: {error}"));

@@ -4,6 +4,7 @@
 //! bucket:RATE,BURST                bucket:1/s,5        bucket:1/10s,10
 //! burst-sustain:WINDOW,WINDOW      burst-sustain:30/15s,100/300s
 //! window:WINDOW                    window:100/60s
+//! sliding:WINDOW                   sliding:100/60s
 //!
 //! RATE, WINDOW = COUNT "/" PERIOD
 //! PERIOD       = [COUNT] ("ms" | "s" | "m" | "h" | "d")      a missing count is 1
@@ -41,6 +42,8 @@ pub enum LimitSpec {
     },
     /// One fixed window.
     Window(Quota),
+    /// One window that slides, the one before it weighed.
+    Sliding(Quota),
 }
 
 /// So many in a period: `30/15s`.
@@ -106,11 +109,18 @@ impl LimitSpec {
         !matches!(self, LimitSpec::Bucket { .. })
     }
 
+    /// Whether refused requests count, if they may: in fixed windows alone.
+    pub fn may_count_refused(self) -> bool {
+        matches!(self, LimitSpec::Window(_) | LimitSpec::BurstSustain { .. })
+    }
+
     /// How long the limit remembers: a client that was silent for this long has its whole quota again.
     pub fn memory(self) -> Duration {
         let (period, times) = match self {
             LimitSpec::Bucket { rate, burst } => (rate.period, burst.div_ceil(rate.count)),
             LimitSpec::BurstSustain { sustain: window, .. } | LimitSpec::Window(window) => (window.period, 1),
+            // What is counted as a period begins weighs until the next one ends.
+            LimitSpec::Sliding(window) => (window.period, 2),
         };
         period.duration().saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
     }
@@ -125,6 +135,7 @@ impl LimitSpec {
                 Limit::burst_sustain(burst.to_window(), sustain.to_window())
             }
             LimitSpec::Window(window) => Limit::window(window.to_window()),
+            LimitSpec::Sliding(window) => Limit::sliding_window(window.to_window()),
         }
     }
 }
@@ -143,6 +154,7 @@ impl fmt::Display for LimitSpec {
                 write!(f, "burst-sustain:{burst},{sustain}")
             }
             LimitSpec::Window(window) => write!(f, "window:{window}"),
+            LimitSpec::Sliding(window) => write!(f, "sliding:{window}"),
         }
     }
 }
@@ -207,7 +219,8 @@ impl FromStr for LimitSpec {
     }
 }
 
-const KINDS: &str = "bucket:RATE,BURST, window:COUNT/PERIOD or burst-sustain:COUNT/PERIOD,COUNT/PERIOD";
+const KINDS: &str =
+    "bucket:RATE,BURST, window:COUNT/PERIOD, sliding:COUNT/PERIOD or burst-sustain:COUNT/PERIOD,COUNT/PERIOD";
 const COUNT: &str = "a whole number from 1 to 18446744073709551615";
 const UNIT: &str = "a unit: ms, s, m, h or d";
 
@@ -218,7 +231,7 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     fn limit(&mut self) -> Result<LimitSpec, SpecError> {
-        let kind = alt(("bucket:", "burst-sustain:", "window:"));
+        let kind = alt(("bucket:", "burst-sustain:", "window:", "sliding:"));
         match self.take(kind, KINDS)? {
             "bucket:" => {
                 let rate = self.quota()?;
@@ -227,6 +240,7 @@ impl<'a> Scanner<'a> {
                 Ok(LimitSpec::Bucket { rate, burst })
             }
             "window:" => Ok(LimitSpec::Window(self.quota()?)),
+            "sliding:" => Ok(LimitSpec::Sliding(self.quota()?)),
             _ => {
                 let burst = self.quota()?;
                 self.take(",", "a comma and the sustain window, as in burst-sustain:30/15s,100/300s")?;

@@ -41,6 +41,8 @@ fn the_real_log_gives_the_known_figures() {
         ("burst-sustain:30/15s,100/300s", "first-request", [9990, 2, 8, 0, 0]),
         ("burst-sustain:10/15s,30/300s", "clock", [9417, 127, 294, 162, 0]),
         ("burst-sustain:10/15s,30/300s", "first-request", [9404, 140, 301, 155, 0]),
+        ("sliding:20/60s", "clock", [9069, 0, 0, 0, 931]),
+        ("sliding:10/15s", "clock", [9579, 0, 0, 0, 421]),
         ("bucket:1/s,5", "clock", [9909, 0, 0, 0, 91]),
         ("bucket:1/10s,10", "clock", [8725, 0, 0, 0, 1275]),
     ] {
@@ -140,8 +142,17 @@ fn a_clock_that_was_never_set_harms_nobody_else() {
     let mut text = common::line("first", 0).replace("02/Mar/2026", "01/Jan/1970").into_bytes();
     decompress(BUNDLED_GZ).unwrap().read_to_end(&mut text).unwrap();
     text.extend(common::line("last", 0).replace("02/Mar/2026", "01/Jan/2553").bytes());
-    for limit in ["burst-sustain:10/15s,30/300s", "bucket:1/s,5", "bucket:1000000000/s,5", "window:20/m"] {
+    for limit in [
+        "burst-sustain:10/15s,30/300s",
+        "bucket:1/s,5",
+        "bucket:1000000000/s,5",
+        "window:20/m",
+        "sliding:20/m",
+    ] {
         for align in ["clock", "per-key", "first-request"] {
+            if limit.starts_with("sliding") && align == "first-request" {
+                continue; // no limit
+            }
             let args = ["--limit", limit, "--align", align];
             let [passed, refused @ ..] = figures(&args);
             let with_strays = figures_of(&[&["-"], &args[..]].concat(), &text);

@@ -135,12 +135,15 @@ fn a_log_on_standard_input_that_nobody_asked_for_is_noted() {
 }
 
 #[test]
-fn free_refusals_of_a_bucket_are_noted() {
+fn free_refusals_of_buckets_and_sliding_windows_are_noted() {
     let with = replay(&["--limit", "bucket:1/s,5", "--free-refusals"], b"");
     assert_eq!(stderr(&with), "tidegate: --free-refusals changes nothing for a bucket\n");
     let without = replay(&["--limit", "bucket:1/s,5"], b"");
     assert_eq!((stdout(&with), ""), (stdout(&without), stderr(&without).as_str()));
     assert_eq!(stderr(&replay(&["--limit", "window:20/m", "--free-refusals"], b"")), "");
+    let sliding = replay(&["--limit", "sliding:20/m", "--free-refusals"], b"");
+    assert_eq!(stderr(&sliding), "tidegate: --free-refusals changes nothing for a sliding window\n");
+    assert_eq!(stdout(&sliding), stdout(&replay(&["--limit", "sliding:20/m"], b"")));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tidegate::{
 };
 
 use crate::input::{Cost, Length, Number, Span};
+use crate::windows::slides;
 
 /// A few steps fill a table, since one step may be many keys.
 const STEPS_MAX: usize = 64;
@@ -111,6 +112,8 @@ struct Asked {
     unix_ns: u128,
     /// Tokens and their period in ns, for a bucket.
     rate: Option<(u128, u128)>,
+    /// Whether its one window slides.
+    slides: bool,
     /// Limit and period in ns of each window; the burst of a bucket.
     parts: Vec<(u64, u128)>,
     cost_max: u64,
@@ -124,9 +127,18 @@ impl Asked {
             _ => Alignment::FirstRequest,
         };
         let second = Duration::from_secs(1);
+        let may_slide = slides(input.alignment);
+        let one = |limit, period| {
+            let fixed = windows(&[(limit, period)]);
+            if may_slide {
+                (Limit::sliding_window(Window::new(limit, period)), fixed.1, fixed.2)
+            } else {
+                fixed
+            }
+        };
         let (limit, rate, parts) = match input.shape {
             Shape::Bucket { tokens, period, burst } => bucket(tokens.get(), period.get(), burst.get()),
-            Shape::Window { limit, period } => windows(&[(limit.get(), period.get())]),
+            Shape::Window { limit, period } => one(limit.get(), period.get()),
             Shape::BurstSustain { burst, period, sustain, periods } => {
                 let (period, burst) = (period.get(), burst.get());
                 let longest = u32::try_from(periods.get()).unwrap_or(u32::MAX);
@@ -136,12 +148,13 @@ impl Asked {
                 let (limit, sustain) = (u64::from(limit) + 1, u64::from(sustain));
                 match kind % 3 {
                     0 => bucket(sustain + 1, second, limit),
-                    1 => windows(&[(limit, second)]),
+                    1 => one(limit, second),
                     _ => windows(&[(limit, second), (limit + sustain, second * 4)]),
                 }
             }
         };
         Self {
+            slides: may_slide && rate.is_none() && parts.len() == 1,
             limit: limit.align(alignment).count_refused(input.count_refused),
             alignment,
             count_refused: input.count_refused && rate.is_none(),
@@ -164,6 +177,9 @@ impl Asked {
         let length_ns = to_ns - from_ns;
         if let Some((tokens, period_ns)) = self.rate {
             return limit.saturating_add(tokens.saturating_mul(length_ns + slack_ns) / period_ns);
+        }
+        if self.slides {
+            return limit.saturating_add(limit.saturating_mul(length_ns + slack_ns) / period_ns);
         }
         let touched = match self.alignment {
             Alignment::Clock => (self.unix_ns + to_ns) / period_ns - (self.unix_ns + from_ns) / period_ns + 1,

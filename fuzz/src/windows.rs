@@ -1,4 +1,4 @@
-//! Windows, one or two, against the twin, which they must match to the nanosecond (where each key's windows are
+//! Windows, one (fixed or sliding) or two, against the twin, which they must match to the nanosecond (where each key's windows are
 //! shifted by an amount of its own, to the next one).
 
 use std::collections::BTreeMap;
@@ -33,6 +33,7 @@ pub enum Kind {
 
 pub fn run(input: &Input, kind: Kind) {
     let (burst, period) = (input.limit.get(), input.period.get());
+    let slides = kind == Kind::One && slides(input.alignment);
     let sustain = input.sustain_limit.get();
     let sustain_period = multiple(period, input.sustain_periods.get());
     let alignment = match input.alignment % 3 {
@@ -42,6 +43,7 @@ pub fn run(input: &Input, kind: Kind) {
     };
     let first = Window::new(burst, period);
     let (limit, windows) = match kind {
+        Kind::One if slides => (Limit::sliding_window(first), vec![(u128::from(burst), period.as_nanos())]),
         Kind::One => (Limit::window(first), vec![(u128::from(burst), period.as_nanos())]),
         Kind::BurstSustain => (
             Limit::burst_sustain(first, Window::new(sustain, sustain_period)),
@@ -58,15 +60,24 @@ pub fn run(input: &Input, kind: Kind) {
         steps: &input.steps,
     };
     let sound = game.max_keys > 0
+        && !(slides && alignment == Alignment::FirstRequest)
         && windows.iter().all(|&(limit, period_ns)| limit > 0 && period_ns > 0)
         && windows[windows.len() - 1].1 % windows[0].1 == 0;
     let start = match alignment {
+        _ if slides => Some(Start::Tiled { shift_ns: unix.as_nanos() }),
         Alignment::FirstRequest => {
             grid(game.limit, &windows).map(|grid| Start::FirstRequest { grid: Some(grid) })
         }
         Alignment::Clock | Alignment::PerKey => Some(Start::Tiled { shift_ns: unix.as_nanos() }),
     };
-    let twin = start.filter(|_| sound).map(|start| twin::Windows::new(&windows, start, input.count_refused));
+    let twin = start.filter(|_| sound).map(|start| {
+        if slides {
+            let (limit, period_ns) = windows[0];
+            Twin::Sliding(twin::Sliding::new(limit, period_ns, unix.as_nanos(), input.count_refused))
+        } else {
+            Twin::Fixed(twin::Windows::new(&windows, start, input.count_refused))
+        }
+    });
     let mut judge = Exact { windows, alignment, twin, shifts_ns: BTreeMap::new() };
     let played = game::play(&game, &mut judge);
     assert!(sound || !played, "built from {input:?}");
@@ -100,25 +111,56 @@ fn multiple(period: Duration, count: u64) -> Duration {
     Duration::new(seconds, (ns % 1_000_000_000) as u32)
 }
 
+/// Whether the one window of an input slides: said by what is left of its alignment's byte.
+pub fn slides(alignment: u8) -> bool {
+    alignment / 3 % 2 == 1
+}
+
+/// The twin of the windows that are played.
+#[derive(Clone)]
+enum Twin {
+    Fixed(twin::Windows),
+    Sliding(twin::Sliding),
+}
+
+impl Twin {
+    fn shift_key(&mut self, key: u64, shift_ns: u128) {
+        match self {
+            Self::Fixed(windows) => windows.shift_key(key, shift_ns),
+            Self::Sliding(window) => window.shift_key(key, shift_ns),
+        }
+    }
+
+    fn check(&mut self, key: u64, now_ns: u128, cost: u128) -> Decision {
+        match self {
+            Self::Fixed(windows) => windows.check(key, now_ns, cost),
+            Self::Sliding(window) => window.check(key, now_ns, cost),
+        }
+    }
+}
+
 struct Exact {
     /// Limit and period in ns.
     windows: Vec<(u128, u128)>,
     alignment: Alignment,
     /// None where the twin would be no limiter either.
-    twin: Option<twin::Windows>,
+    twin: Option<Twin>,
     /// The keys that were charged, and how far each one's windows are shifted.
     shifts_ns: BTreeMap<u64, u128>,
 }
 
 impl Exact {
     /// The twin, for a key whose windows' place it knows: after the first charge, where each key has its own.
-    fn twin(&mut self, key: u64) -> Option<&mut twin::Windows> {
+    fn twin(&mut self, key: u64) -> Option<&mut Twin> {
         let known = self.alignment != Alignment::PerKey || self.shifts_ns.contains_key(&key);
         self.twin.as_mut().filter(|_| known)
     }
 
-    /// Learns from its first charge where a key's windows lie.
+    /// Learns from its first charge where a key's windows lie, and what a count that weighs on can hold.
     fn learn(&mut self, key: u64, now_ns: u128, states: &[WindowState]) {
+        if let Some(Twin::Sliding(window)) = &mut self.twin {
+            window.saturate_at(states[0].observed_max.into());
+        }
         if self.shifts_ns.contains_key(&key) {
             return;
         }
@@ -182,6 +224,11 @@ impl Judge for Exact {
     }
 
     fn admitted_max(&self, latest_ns: u128) -> u128 {
+        // A sliding window gives its limit, and as much again in each period.
+        if let Some(Twin::Sliding(_)) = self.twin {
+            let (limit, period_ns) = self.windows[0];
+            return limit.saturating_add(limit.saturating_mul(latest_ns + 2) / period_ns);
+        }
         // Windows that open with a request may each be short by a step of the grid, at most 1/64 of the
         // first period.
         let first_ns = self.windows[0].1;

@@ -11,6 +11,15 @@
 //! * **burst index**: only for the latter, which burst of the sustain window the burst count is of.
 //! * **counts**: each at least wide enough for its limit + 1, so that a saturated count always
 //!   refuses. A single window has no sustain count.
+//!
+//! A sliding window has a layout of its own:
+//!
+//! ```text
+//! 61 …                                     … 0
+//! [ window number | previous count | current count ]
+//! ```
+//!
+//! Both counts are of one limit and equally wide, so that the current one becomes the previous one as it is.
 
 use crate::time::timebase::{VALUE_BITS, VALUE_MAX};
 
@@ -89,7 +98,7 @@ fn bits(value: u64) -> u32 {
 
 /// A number of bits in a word.
 #[expect(clippy::cast_possible_truncation, reason = "a word has 64 bits")]
-fn narrow(bits: u32) -> u8 {
+pub(super) fn narrow(bits: u32) -> u8 {
     debug_assert!(bits <= u64::BITS);
     bits as u8
 }
@@ -190,6 +199,65 @@ impl Layout {
         let high = (counts.time << self.index_bits) | counts.index;
         let high = (high << self.sustain_bits) | counts.sustain.min(self.sustain_max());
         let word = (high << self.burst_bits) | counts.burst.min(self.burst_max());
+        debug_assert!(word <= VALUE_MAX);
+        word
+    }
+}
+
+/// Bit width of the two counts of a sliding window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingLayout {
+    count_bits: u8,
+}
+
+/// The word of a sliding window, unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingCounts {
+    /// Number of the window that `current` is counted in.
+    pub window: u64,
+    /// Counted in the window before it.
+    pub previous: u64,
+    /// Counted in the window itself.
+    pub current: u64,
+}
+
+impl SlidingLayout {
+    /// Gives each count half of what windows numbered up to `window_max` leave.
+    ///
+    /// # Errors
+    /// The largest limit that would fit, where this one does not. 2 beside seven years of nanoseconds, more beside any longer window.
+    pub fn new(window_max: u64, limit: u64) -> Result<Self, u64> {
+        let count_bits = VALUE_BITS.saturating_sub(bits(window_max)) / 2;
+        let layout = Self { count_bits: narrow(count_bits) };
+        if layout.count_max() <= limit {
+            return Err(layout.count_max().saturating_sub(1));
+        }
+        assert!(bits(window_max) + 2 * count_bits <= VALUE_BITS);
+        Ok(layout)
+    }
+
+    /// The count at which either saturates; above the limit.
+    #[inline]
+    pub fn count_max(&self) -> u64 {
+        (1 << self.count_bits) - 1
+    }
+
+    /// Unpacks a value.
+    #[inline]
+    pub fn unpack(&self, word: u64) -> SlidingCounts {
+        let value = word & VALUE_MAX;
+        SlidingCounts {
+            current: value & self.count_max(),
+            previous: (value >> self.count_bits) & self.count_max(),
+            window: value >> (2 * self.count_bits),
+        }
+    }
+
+    /// Packs; counts above their capacity saturate and never reach a neighbour.
+    #[inline]
+    pub fn pack(&self, counts: SlidingCounts) -> u64 {
+        let high = (counts.window << self.count_bits) | counts.previous.min(self.count_max());
+        let word = (high << self.count_bits) | counts.current.min(self.count_max());
         debug_assert!(word <= VALUE_MAX);
         word
     }

@@ -7,7 +7,7 @@
 //! ```text
 //! bit 63  the table's: with it set a word is no value
 //! bit 62  which of two limits wrote the value (0 while limits do not change)
-//! 61..0   the value: a bucket's arrival time, or a window's start and counts
+//! 61..0   the value: a bucket's arrival time, or a window's start (its number) and counts
 //! ```
 //!
 //! The word 0 stands for a key that was never seen: time starts above 0, so it is idle at every
@@ -16,12 +16,16 @@
 mod bucket;
 mod layout;
 mod order;
+mod sliding;
 mod window;
+mod windows;
 
 pub use bucket::Bucket;
-pub use layout::{Counts, Layout, Needs};
+pub use layout::{Counts, Layout, Needs, SlidingCounts, SlidingLayout};
 pub use order::{Done, Order, Paid};
+pub use sliding::Sliding;
 pub use window::Windowed;
+use windows::Windows;
 
 use crate::decision::WindowName;
 use crate::error::ConfigError;
@@ -49,10 +53,10 @@ pub enum Outcome {
     TooLarge,
 }
 
-/// Which windows refuse. A bucket or a single window stands in the first place.
+/// Which windows refuse. A bucket, a single window or a sliding one stands in the first place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusing {
-    /// The bucket, the only window, or the burst window.
+    /// The bucket, the only window (sliding or not), or the burst window.
     pub first: bool,
     /// The sustain window.
     pub sustain: bool,
@@ -93,7 +97,7 @@ impl Part {
     }
 }
 
-/// A limit made ready to decide: the timebase and one of the two kinds of word.
+/// A limit made ready to decide: the timebase and one of the kinds of word.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     time: Timebase,
@@ -103,7 +107,7 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Bucket(Bucket),
-    Windowed(Windowed),
+    Windows(Windows),
 }
 
 impl Rule {
@@ -118,13 +122,17 @@ impl Rule {
                 Ok(Self { time, kind: Kind::Bucket(bucket) })
             }
             Shape::Window(window) => Self::windowed(limit, window, None),
+            Shape::Sliding(window) => {
+                let (time, sliding) = Sliding::new(window, limit.alignment(), limit.counts_refused())?;
+                Ok(Self { time, kind: Kind::Windows(Windows::Sliding(sliding)) })
+            }
             Shape::BurstSustain { burst, sustain } => Self::windowed(limit, burst, Some(sustain)),
         }
     }
 
     fn windowed(limit: &Limit, burst: Window, sustain: Option<Window>) -> Result<Self, ConfigError> {
         let (time, windowed) = Windowed::new(burst, sustain, limit.alignment(), limit.counts_refused())?;
-        Ok(Self { time, kind: Kind::Windowed(windowed) })
+        Ok(Self { time, kind: Kind::Windows(Windows::Fixed(windowed)) })
     }
 
     /// The timebase.
@@ -137,7 +145,7 @@ impl Rule {
     pub fn longest_period_ns(limit: &Limit) -> u64 {
         let period = match limit.shape() {
             Shape::Bucket { rate, .. } => rate.period(),
-            Shape::Window(window) => window.period(),
+            Shape::Window(window) | Shape::Sliding(window) => window.period(),
             Shape::BurstSustain { sustain, .. } => sustain.period(),
         };
         nanoseconds(period).unwrap_or(u64::MAX)
@@ -147,7 +155,10 @@ impl Rule {
     /// [`Alignment::Clock`], and the longest one.
     pub fn wall_periods_ns(limit: &Limit) -> Option<(u64, u64)> {
         let burst = match (limit.alignment(), limit.shape()) {
-            (Alignment::Clock, Shape::Window(window) | Shape::BurstSustain { burst: window, .. }) => window,
+            (
+                Alignment::Clock,
+                Shape::Window(window) | Shape::Sliding(window) | Shape::BurstSustain { burst: window, .. },
+            ) => window,
             _ => return None,
         };
         Some((nanoseconds(burst.period())?, Self::longest_period_ns(limit)))
@@ -159,7 +170,7 @@ impl Rule {
     pub fn phase(&self, fingerprint: u64) -> u64 {
         let phases = match &self.kind {
             Kind::Bucket(_) => return 0,
-            Kind::Windowed(windowed) => windowed.phases(),
+            Kind::Windows(windows) => windows.phases(),
         };
         let share = fingerprint << (u64::BITS - FINGERPRINT_BITS);
         ((u128::from(share) * u128::from(phases)) >> 64) as u64
@@ -170,7 +181,7 @@ impl Rule {
     pub fn moment(&self, ns: u64, fingerprint: u64) -> u64 {
         match &self.kind {
             Kind::Bucket(_) => self.time.units(ns),
-            Kind::Windowed(_) => self.time.units(ns) + self.phase(fingerprint),
+            Kind::Windows(_) => self.time.units(ns) + self.phase(fingerprint),
         }
     }
 
@@ -179,7 +190,7 @@ impl Rule {
     pub fn decide(&self, word: u64, moment: u64, cost: u64) -> Decided {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.decide(word, moment, cost),
-            Kind::Windowed(windowed) => windowed.decide(word, moment, cost),
+            Kind::Windows(windows) => windows.decide(word, moment, cost),
         }
     }
 
@@ -187,7 +198,7 @@ impl Rule {
     pub fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
         match &self.kind {
             Kind::Bucket(_) => Refusing { first: true, sustain: false },
-            Kind::Windowed(windowed) => windowed.refusing(left, moment, cost),
+            Kind::Windows(windows) => windows.refusing(left, moment, cost),
         }
     }
 
@@ -196,7 +207,7 @@ impl Rule {
     pub fn is_idle(&self, word: u64, moment: u64) -> bool {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.is_idle(word, moment),
-            Kind::Windowed(windowed) => windowed.is_idle(word, moment),
+            Kind::Windows(windows) => windows.is_idle(word, moment),
         }
     }
 
@@ -217,7 +228,7 @@ impl Rule {
         match &self.kind {
             // Who is full again first owes least.
             Kind::Bucket(_) => word,
-            Kind::Windowed(_) => u64::from(self.debt(word, moment)),
+            Kind::Windows(_) => u64::from(self.debt(word, moment)),
         }
     }
 
@@ -226,7 +237,7 @@ impl Rule {
     pub fn begin(&self, moment: u64, debt: u32) -> u64 {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.begin(moment, debt),
-            Kind::Windowed(windowed) => windowed.begin(moment, debt),
+            Kind::Windows(windows) => windows.begin(moment, debt),
         }
     }
 
@@ -235,7 +246,7 @@ impl Rule {
     pub fn idle_from(&self, word: u64) -> u64 {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.idle_from(word),
-            Kind::Windowed(windowed) => windowed.idle_from(word),
+            Kind::Windows(windows) => windows.idle_from(word),
         }
     }
 
@@ -243,7 +254,7 @@ impl Rule {
     pub fn left_at(&self, word: u64) -> u64 {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.left_at(word),
-            Kind::Windowed(windowed) => windowed.left_at(word),
+            Kind::Windows(windows) => windows.left_at(word),
         }
     }
 
@@ -252,7 +263,7 @@ impl Rule {
     pub fn parts(&self, word: u64, moment: u64) -> [Part; 2] {
         match &self.kind {
             Kind::Bucket(bucket) => [bucket.part(word, moment); 2],
-            Kind::Windowed(windowed) => windowed.parts(word, moment),
+            Kind::Windows(windows) => windows.parts(word, moment),
         }
     }
 
@@ -266,7 +277,7 @@ impl Rule {
     pub fn lease_ns(&self) -> u64 {
         match &self.kind {
             Kind::Bucket(_) => TICK_NS,
-            Kind::Windowed(_) => 1,
+            Kind::Windows(_) => 1,
         }
     }
 
@@ -274,7 +285,7 @@ impl Rule {
     pub fn fits(&self, cost: u64) -> bool {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.fits(cost),
-            Kind::Windowed(windowed) => windowed.fits(cost),
+            Kind::Windows(windows) => windows.fits(cost),
         }
     }
 
@@ -282,7 +293,7 @@ impl Rule {
     /// something can.
     #[inline]
     pub fn dry_until(&self, word: u64, moment: u64) -> Option<u64> {
-        let counts_refused = matches!(&self.kind, Kind::Windowed(windowed) if windowed.counts_refused());
+        let counts_refused = matches!(&self.kind, Kind::Windows(windows) if windows.counts_refused());
         let is_dry = !counts_refused && self.decide(word, moment, 1).outcome == Outcome::Exhausted;
         is_dry.then(|| self.retry_at(word, moment, 1).1)
     }
@@ -291,7 +302,7 @@ impl Rule {
     pub fn retry_at(&self, word: u64, moment: u64, cost: u64) -> (WindowName, u64) {
         match &self.kind {
             Kind::Bucket(bucket) => (WindowName::Bucket, bucket.retry_at(word, moment, cost)),
-            Kind::Windowed(windowed) => windowed.retry_at(word, moment, cost),
+            Kind::Windows(windows) => windows.retry_at(word, moment, cost),
         }
     }
 }

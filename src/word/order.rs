@@ -77,8 +77,8 @@ impl Rule {
                 }
             }
             (Order::Charge(cost), Kind::Bucket(bucket)) => Done::changed(bucket.charge(word, moment, cost)),
-            (Order::Charge(cost), Kind::Windowed(windowed)) => {
-                Done::changed(windowed.charge(word, moment, cost))
+            (Order::Charge(cost), Kind::Windows(windows)) => {
+                Done::changed(windows.charge(word, moment, cost))
             }
             (Order::Reserve { cost, wait_ns_max }, Kind::Bucket(bucket)) => {
                 let latest = self.moment(ns.saturating_add(wait_ns_max), key);
@@ -90,14 +90,14 @@ impl Rule {
                 let since = moment.saturating_sub(self.moment(paid.ns, key));
                 Done::changed(bucket.refund(word, moment, paid.tokens, since))
             }
-            (Order::Refund(paid), Kind::Windowed(windowed)) => {
-                Done::changed(windowed.refund(word, moment, paid.tokens, paid.word))
+            (Order::Refund(paid), Kind::Windows(windows)) => {
+                Done::changed(windows.refund(word, moment, paid.tokens, paid.word))
             }
             (Order::Credit(tokens), Kind::Bucket(bucket)) => {
                 Done::changed(bucket.refund(word, moment, tokens, 0))
             }
-            (Order::Credit(tokens), Kind::Windowed(windowed)) => {
-                Done::changed(windowed.refund(word, moment, tokens, word))
+            (Order::Credit(tokens), Kind::Windows(windows)) => {
+                Done::changed(windows.refund(word, moment, tokens, word))
             }
             (Order::Cancel { left, tokens }, Kind::Bucket(bucket)) if word == left => {
                 Done::changed(bucket.refund(word, 0, tokens, 0))
@@ -111,7 +111,7 @@ impl Rule {
     pub fn put_back(&self, word: u64, moment: u64, seen: u64, next: u64) -> u64 {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.put_back(word, moment, seen, next),
-            Kind::Windowed(windowed) => windowed.put_back(word, moment, seen, next),
+            Kind::Windows(windows) => windows.put_back(word, moment, seen, next),
         }
     }
 
@@ -120,7 +120,7 @@ impl Rule {
     pub fn overdrawn(&self, word: u64, moment: u64) -> u64 {
         match &self.kind {
             Kind::Bucket(bucket) => bucket.overdrawn(word, moment),
-            Kind::Windowed(_) => {
+            Kind::Windows(_) => {
                 let above = |part: &super::Part| part.used.saturating_sub(part.limit);
                 self.parts(word, moment).iter().map(above).max().unwrap_or(0)
             }
@@ -131,7 +131,7 @@ impl Rule {
     pub fn turn(&self, left: u64) -> Option<u64> {
         match &self.kind {
             Kind::Bucket(bucket) => Some(bucket.turn(left)),
-            Kind::Windowed(_) => None,
+            Kind::Windows(_) => None,
         }
     }
 }

@@ -25,14 +25,19 @@ fn limits() -> impl Strategy<Value = Limit> {
         .prop_map(|(n, seconds, burst)| Limit::bucket(Rate::new(n, Duration::from_secs(seconds)), burst));
     let window = (1..=1_000_000_u64, 1..=400 * 24 * 3600 * 1000_u64)
         .prop_map(|(limit, millis)| Limit::window(Window::new(limit, Duration::from_millis(millis))));
+    let sliding = (1..=10_000_u64, 1..=400 * 24 * 3600 * 1000_u64)
+        .prop_map(|(limit, millis)| Limit::sliding_window(Window::new(limit, Duration::from_millis(millis))));
     let both = (1..=1_000_u64, 0..=10_000_u64, 1..=100_000_u64, 2..=1_000_u32).prop_map(
         |(limit, more, millis, ratio)| {
             let burst = Duration::from_millis(millis);
             Limit::burst_sustain(Window::new(limit, burst), Window::new(limit + more, burst * ratio))
         },
     );
-    (prop_oneof![bucket, window, both], alignments(), any::<bool>())
+    (prop_oneof![bucket, window, sliding, both], alignments(), any::<bool>())
         .prop_map(|(limit, alignment, count)| limit.align(alignment).count_refused(count))
+        .prop_filter("a sliding window never begins anew", |limit| {
+            !matches!((limit.shape(), limit.alignment()), (Shape::Sliding(_), Alignment::FirstRequest))
+        })
 }
 
 /// A rule with a word that it reached by itself, and the moment after the last request.
@@ -203,15 +208,17 @@ proptest! {
         prop_assert_eq!(rule.ranks_for_good(), rule.parts(word, now)[0].name == WindowName::Bucket);
     }
 
-    /// A bucket can have been left a whole depth before it is full again, a window from its start on.
+    /// A bucket can have been left a whole depth before it is full again, a window from its start on; a sliding window
+    /// counts for two.
     #[test]
-    fn a_word_was_left_no_earlier_than_a_period_before_it_ends((rule, word, now) in histories(), cost in 1..300_u64) {
+    fn a_word_was_left_no_earlier_than_what_it_counts_for_before_it_ends((rule, word, now) in histories(), cost in 1..300_u64) {
         let decided = rule.decide(word, now, cost);
         prop_assume!(decided.outcome == Outcome::Pass);
         let left_at = rule.left_at(decided.next);
         prop_assert!(left_at <= now);
         let part = rule.parts(decided.next, now)[0];
-        prop_assert_eq!(left_at, part.reset.saturating_sub(part.period));
+        let periods = if part.name == WindowName::Sliding { 2 } else { 1 };
+        prop_assert_eq!(left_at, part.reset.saturating_sub(periods * part.period));
     }
 
     #[test]
@@ -242,6 +249,49 @@ proptest! {
         prop_assert_eq!((back.time, back.index), (time % (time_max + 1), index));
         prop_assert_eq!(back.burst, burst.min(layout.burst_max()));
         prop_assert_eq!(back.sustain, sustain.min(layout.sustain_max()));
+    }
+
+    #[test]
+    fn sliding_layouts_hold_what_they_were_made_for(
+        limit in 1..1_u64 << 24, window_bits in 1..40_u32, window in any::<u64>(), counts in any::<[u64; 2]>(), small in any::<bool>(),
+    ) {
+        let window_max = 1 << window_bits;
+        let layout = match SlidingLayout::new(window_max, limit) {
+            Ok(layout) => layout,
+            Err(limit_max) => {
+                prop_assert!(limit_max < limit);
+                prop_assert!(SlidingLayout::new(window_max, limit_max + 1).is_err());
+                prop_assert!(limit_max == 0 || SlidingLayout::new(window_max, limit_max).is_ok());
+                return Ok(());
+            }
+        };
+        prop_assert!(layout.count_max() > limit);
+        let [previous, current] = if small { counts.map(|count| count % (limit + 2)) } else { counts };
+        let packed = layout.pack(SlidingCounts { window: window % (window_max + 1), previous, current });
+        let back = layout.unpack(packed);
+        prop_assert!(packed <= VALUE_MAX);
+        prop_assert_eq!(back.window, window % (window_max + 1));
+        prop_assert_eq!(back.previous, previous.min(layout.count_max()));
+        prop_assert_eq!(back.current, current.min(layout.count_max()));
+    }
+
+    /// The rule as it is written, in 128 bits: what passes is what it says, from any word at any moment.
+    #[test]
+    fn a_sliding_window_decides_by_its_rule(
+        limit in 1..100_000_u64, millis in 1_000..1_000_000_u64, counts in any::<[u32; 2]>(), elapsed in any::<u64>(), cost in 1..100_000_u64,
+    ) {
+        let rule = Rule::new(&Limit::sliding_window(Window::new(limit, Duration::from_millis(millis)))).unwrap();
+        let Kind::Windows(Windows::Sliding(sliding)) = rule.kind else { panic!("not sliding") };
+        let period = rule.parts(0, 0)[0].period;
+        let [previous, current] = counts.map(|count| u64::from(count) % (limit + limit / 4 + 2));
+        prop_assume!(previous.max(current) <= sliding.layout().count_max());
+        let (elapsed, window) = (elapsed % period, 1_000);
+        let word = sliding.layout().pack(SlidingCounts { window, previous, current });
+        let moment = window * period + elapsed;
+        let [wide_previous, wide_current, wide_cost] = [previous, current, cost].map(u128::from);
+        let wanted = wide_previous * u128::from(period - elapsed) + (wide_current + wide_cost) * u128::from(period);
+        let fits = wanted <= u128::from(limit) * u128::from(period);
+        prop_assert_eq!(rule.decide(word, moment, cost).outcome == Outcome::Pass, fits);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Fixed windows: one, or a burst and a sustain window counted at once, with all three alignments.
 
-use super::layout::{Counts, Layout, Misfit, Needs};
+use super::layout::{Counts, Layout, Misfit, Needs, narrow};
 use super::{Decided, Outcome, Part, Refusing};
 use crate::decision::WindowName;
 use crate::error::ConfigError;
@@ -13,13 +13,15 @@ use crate::time::timebase::{
 /// window has no limit and no bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Windowed {
+    /// Phases lie below this: one longest period in units under [`Alignment::PerKey`], else 0.
+    phases: u64,
     burst: u64,
     /// `u64::MAX` where there is no sustain window.
     sustain: u64,
     /// Burst periods in a sustain period.
     ratio: u64,
     layout: Layout,
-    fraction_bits: u32,
+    fraction_bits: u8,
     alignment: Alignment,
     count_refused: bool,
 }
@@ -140,12 +142,14 @@ impl Windowed {
         let pair = Pair::new(burst, sustain, alignment)?;
         // Counts that do not fit beside 36 years of time may fit beside seven.
         let (time, layout) = pair.fit(HORIZON_WANTED_NS).or_else(|_| pair.fit(HORIZON_LEAST_NS))?;
+        let phases = if alignment == Alignment::PerKey { pair.ratio << time.fraction_bits() } else { 0 };
         let windowed = Self {
+            phases,
             burst: burst.limit(),
             sustain: sustain.map_or(u64::MAX, |window| window.limit()),
             ratio: pair.ratio,
             layout,
-            fraction_bits: time.fraction_bits(),
+            fraction_bits: narrow(time.fraction_bits()),
             alignment,
             count_refused,
         };
@@ -157,9 +161,9 @@ impl Windowed {
         &self.layout
     }
 
-    /// Phases lie below this: one longest period in units under [`Alignment::PerKey`], else 0.
+    /// What phases lie below.
     pub(super) fn phases(&self) -> u64 {
-        if self.alignment == Alignment::PerKey { self.ratio << self.fraction_bits } else { 0 }
+        self.phases
     }
 
     /// Steps of the grid in a burst period, as a power of two.
@@ -174,7 +178,7 @@ impl Windowed {
     /// A moment on the grid: the number of the burst period where windows are aligned.
     #[inline]
     fn on_grid(&self, moment: u64) -> u64 {
-        moment >> (self.fraction_bits - self.steps())
+        moment >> (u32::from(self.fraction_bits) - self.steps())
     }
 
     /// What the word counts at `moment`: counts whose window is over read 0. A word from the future
@@ -208,7 +212,7 @@ impl Windowed {
     }
 
     /// Counts in both windows at once; a refused request too, unless told otherwise.
-    #[inline(never)]
+    #[inline]
     pub fn decide(&self, word: u64, moment: u64, cost: u64) -> Decided {
         if cost == 0 {
             return Decided { outcome: Outcome::Pass, next: word };
@@ -287,10 +291,6 @@ impl Windowed {
         self.count_refused
     }
 
-    pub(super) fn is_idle(&self, word: u64, moment: u64) -> bool {
-        self.idle_from(word) <= moment
-    }
-
     pub(super) fn begin(&self, moment: u64, debt: u32) -> u64 {
         let sustain = if self.is_single() { 0 } else { super::owed(debt, self.sustain) };
         self.layout.pack(Counts {
@@ -314,7 +314,7 @@ impl Windowed {
 
     /// When the burst window and the sustain window of these counts end, in units.
     fn ends(&self, counts: &Counts) -> (u64, u64) {
-        let bits = self.fraction_bits;
+        let bits = u32::from(self.fraction_bits);
         match self.alignment {
             Alignment::FirstRequest => {
                 let opened = counts.time << (bits - self.steps());

@@ -40,8 +40,11 @@ fn a_step_back_denies_by_at_most_the_step() {
 #[test]
 fn alternating_timestamps_mint_nothing() {
     let (early, late) = (secs(1_000), secs(1_003));
-    for limit in limits_of_ten() {
-        let (limiter, clock) = manual::<u64>(limit.align(Alignment::FirstRequest));
+    let lazy = limits_of_ten_in_any_alignment().into_iter().map(|limit| limit.align(Alignment::FirstRequest));
+    // Both in one window, which has none before it.
+    let sliding = Limit::sliding_window(Window::new(10, secs(10))).align(Alignment::Clock);
+    for limit in lazy.chain([sliding]) {
+        let (limiter, clock) = manual::<u64>(limit);
         clock.set(early);
         drain(&limiter);
         let mut admitted = 0;

@@ -68,6 +68,9 @@ fn the_wait_is_exact_to_the_nanosecond_on_both_sides() {
     for alignment in ALIGNMENTS {
         for period in [Duration::from_nanos(1_000_000_007), Duration::from_millis(7)] {
             limits.push(Limit::window(Window::new(10, period)).align(alignment));
+            if alignment != Alignment::FirstRequest {
+                limits.push(Limit::sliding_window(Window::new(10, period)).align(alignment));
+            }
         }
     }
     for limit in limits {

@@ -29,6 +29,15 @@ const KEY: u64 = 7;
 
 /// One limit of every kind, each of ten requests; windows in every alignment.
 fn limits_of_ten() -> Vec<Limit> {
+    let mut limits = limits_of_ten_in_any_alignment();
+    for alignment in [Alignment::Clock, Alignment::PerKey] {
+        limits.push(Limit::sliding_window(Window::new(10, secs(10))).align(alignment));
+    }
+    limits
+}
+
+/// Those of them that a request may open.
+fn limits_of_ten_in_any_alignment() -> Vec<Limit> {
     let window = Window::new(10, secs(10));
     let mut limits = vec![Limit::bucket(Rate::per_second(1), 10)];
     for alignment in ALIGNMENTS {

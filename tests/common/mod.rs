@@ -6,6 +6,7 @@
     reason = "each test that includes this file uses a part of it, and none exports it"
 )]
 
+pub mod steps;
 #[path = "../twin/mod.rs"]
 pub mod twin;
 
@@ -82,7 +83,7 @@ impl Dice {
 pub const LEASE: Duration = Duration::from_millis(1);
 
 /// Limits of every kind and alignment, of less than `most` requests at once: rates by the minute, windows of a second and
-/// of four.
+/// of four; sliding ones of a second, which open at no request.
 pub fn limits(most: u64) -> impl Strategy<Value = Limit> {
     let alignments =
         prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey), Just(Alignment::FirstRequest)];
@@ -93,8 +94,11 @@ pub fn limits(most: u64) -> impl Strategy<Value = Limit> {
     let both = (1..half, 0..half).prop_map(|(limit, more)| {
         Limit::burst_sustain(Window::new(limit, secs(1)), Window::new(limit + more, secs(4)))
     });
-    (prop_oneof![bucket, window, both], alignments, any::<bool>())
-        .prop_map(|(limit, alignment, count)| limit.align(alignment).count_refused(count))
+    let others = (prop_oneof![bucket, window, both], alignments);
+    let sliding = (1..most, prop_oneof![Just(Alignment::Clock), Just(Alignment::PerKey)])
+        .prop_map(|(limit, alignment)| (Limit::sliding_window(Window::new(limit, secs(1))), alignment));
+    (prop_oneof![3 => others, 1 => sliding], any::<bool>())
+        .prop_map(|((limit, alignment), count)| limit.align(alignment).count_refused(count))
 }
 
 /// Whole seconds.

@@ -11,10 +11,15 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    unused_imports,
     reason = "each test that includes the twin uses a part of it, and none exports it"
 )]
 
+mod sliding;
+
 use std::collections::HashMap;
+
+pub use sliding::Sliding;
 
 /// What one window (or the bucket) has to say about one request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,6 +27,7 @@ fn the_documented_spellings_parse() {
         })
     );
     assert_eq!("window:100/60s".parse(), Ok(LimitSpec::Window(quota(100, 60, Unit::Second))));
+    assert_eq!("sliding:100/60s".parse(), Ok(LimitSpec::Sliding(quota(100, 60, Unit::Second))));
 }
 
 #[test]
@@ -53,6 +54,7 @@ fn a_limit_remembers_as_long_as_it_takes_to_recover() {
         ("bucket:1/10s,10", 100),
         ("bucket:3/s,10", 4),
         ("window:100/60s", 60),
+        ("sliding:100/60s", 120),
         ("burst-sustain:30/15s,100/300s", 300),
     ] {
         assert_eq!(spec.parse::<LimitSpec>().unwrap().memory(), Duration::from_secs(memory_s), "{spec}");
@@ -88,7 +90,7 @@ fn the_caret_stands_under_the_place() {
 proptest! {
     #[test]
     fn what_is_printed_parses_to_itself(
-        kind in 0_u8..3,
+        kind in 0_u8..4,
         count in 1_u64..,
         period in 1_u64..36_500,
         unit in 0_usize..5,
@@ -99,13 +101,14 @@ proptest! {
         let spec = match kind {
             0 => LimitSpec::Bucket { rate: first, burst },
             1 => LimitSpec::Window(first),
+            2 => LimitSpec::Sliding(first),
             _ => LimitSpec::BurstSustain { burst: first, sustain: quota(burst, 1, Unit::Day) },
         };
         prop_assert_eq!(spec.to_string().parse::<LimitSpec>(), Ok(spec));
     }
 
     #[test]
-    fn no_input_panics(spec in "(bucket:|window:|burst-sustain:)?\\PC{0,30}") {
+    fn no_input_panics(spec in "(bucket:|window:|sliding:|burst-sustain:)?\\PC{0,30}") {
         if let Err(error) = spec.parse::<LimitSpec>() {
             let shown = error.to_string();
             prop_assert!(shown.contains('^'));

@@ -16,7 +16,7 @@ fn windows(burst: u64, sustain: u64) -> Limit {
 fn saturated_counts_refuse_and_never_carry() {
     for alignment in [Alignment::Clock, Alignment::FirstRequest] {
         let rule = rule(windows(3, 5).align(alignment));
-        let Kind::Windowed(windowed) = rule.kind else { panic!("not windowed") };
+        let Kind::Windows(Windows::Fixed(windowed)) = rule.kind else { panic!("not windowed") };
         let layout = *windowed.layout();
         let now = rule.time().units(900 * SECOND);
         let mut word = 0;
@@ -33,6 +33,130 @@ fn saturated_counts_refuse_and_never_carry() {
         assert_eq!(refused.next, saturated);
         assert_eq!(refused.outcome, Outcome::Exhausted);
         assert_eq!(rule.refusing(saturated, now, 1), Refusing { first: true, sustain: true });
+    }
+}
+
+/// Six of ten, 4 s into a window of 10 s: in the next one they weigh 6 · 10/10, then 6 · 6/10 = 3.6, so 4; the one after
+/// has forgotten them.
+#[test]
+fn what_a_sliding_window_counted_weighs_less_and_less_in_the_next() {
+    let rule = rule(Limit::sliding_window(Window::new(10, Duration::from_secs(10))));
+    let part = |word, seconds: u64| {
+        let part = rule.parts(word, rule.time().units(seconds * SECOND))[0];
+        (part.used, rule.time().span_ns(part.next), rule.time().span_ns(part.reset))
+    };
+    let word = rule.decide(0, rule.time().units(1_004 * SECOND), 6).next;
+    let ms = |ms: u64| ms * 1_000_000;
+    // One of six less from a sixth of the next window on, that is after 1.666 666 667 s, rounded up.
+    assert_eq!(part(word, 1_004), (6, ms(1_011_666) + 666_667, ms(1_020_000)));
+    assert_eq!(part(word, 1_009), part(word, 1_004), "nothing changes before the window's end");
+    assert_eq!(part(word, 1_010), part(word, 1_004), "and nothing at it");
+    assert_eq!(part(word, 1_014), (4, ms(1_015_000), ms(1_020_000)));
+    // Three more on top: those stay for the rest of the window, and weigh in the next.
+    let more = rule.decide(word, rule.time().units(1_014 * SECOND), 3);
+    assert_eq!(more.outcome, Outcome::Pass);
+    assert_eq!(part(more.next, 1_014), (7, ms(1_015_000), ms(1_030_000)));
+    assert_eq!(part(more.next, 1_020), (3, ms(1_023_333) + 333_334, ms(1_030_000)));
+    assert_eq!(part(word, 1_020), (0, ms(1_020_000), ms(1_020_000)));
+    // Of ten seven are used; what asks for four waits for one of the six, and what asks for ten for all.
+    let now = rule.time().units(1_014 * SECOND);
+    let retry = |cost| rule.time().span_ns(rule.retry_at(more.next, now, cost).1);
+    let told = [1_015_000_000_000, 1_016_666_666_667, 1_018_333_333_334, 1_020_000_000_000];
+    assert_eq!([4, 5, 6, 7].map(retry), told);
+    assert_eq!(retry(8), ms(1_023_333) + 333_334, "one of the three is forgotten: 8 and 2");
+    assert_eq!(retry(10), ms(1_030_000));
+    assert_eq!(rule.idle_from(more.next), rule.time().units(1_030 * SECOND));
+}
+
+/// A word that counts in a later window than now has all of its counts weigh in full.
+#[test]
+fn a_sliding_window_from_the_future_weighs_as_if_no_time_had_passed_in_it() {
+    let rule = rule(Limit::sliding_window(Window::new(10, Duration::from_secs(10))));
+    let at = |seconds: u64| rule.time().units(seconds * SECOND);
+    let word = rule.decide(rule.decide(0, at(1_000), 6).next, at(1_015), 5).next;
+    assert_eq!(rule.parts(word, at(1_015))[0].used, 8, "6 · 5/10 and 5");
+    for seconds in [10, 995, 1_005, 1_010] {
+        assert_eq!(rule.parts(word, at(seconds))[0].used, 11, "6 and 5 at {seconds} s");
+        assert_eq!(rule.decide(word, at(seconds), 1), Decided { outcome: Outcome::Exhausted, next: word });
+    }
+    let spent = rule.decide(word, at(1_015), 2).next;
+    assert_eq!(rule.decide(spent, at(1_011), 1).outcome, Outcome::Exhausted);
+    assert_eq!(rule.decide(spent, at(1_015), 1).outcome, Outcome::Exhausted, "nothing was minted");
+}
+
+/// A count at its capacity refuses in its own window and, where it is counted in full, at the start of the next; and it
+/// becomes the previous count as it is.
+#[test]
+fn saturated_counts_of_a_sliding_window_refuse_and_never_carry() {
+    let rule = rule(Limit::sliding_window(Window::new(10, Duration::from_secs(1))).count_refused(true));
+    let Kind::Windows(Windows::Sliding(sliding)) = rule.kind else { panic!("not sliding") };
+    let layout = *sliding.layout();
+    let at = |ms: u64| rule.time().units(ms * 1_000_000);
+    let mut word = 0;
+    for _ in 0..100_000 {
+        word = rule.decide(word, at(900_000), 10).next;
+    }
+    let counts = SlidingCounts { window: 900, previous: 0, current: layout.count_max() };
+    assert_eq!(layout.unpack(word), counts);
+    assert!(layout.count_max() < 1_000_000);
+    let refused = rule.decide(word, at(900_999), 1);
+    assert_eq!(refused, Decided { outcome: Outcome::Exhausted, next: word });
+    let part = rule.parts(word, at(900_000))[0];
+    assert_eq!((part.used, part.used_max), (layout.count_max(), layout.count_max()));
+    assert_eq!(rule.refusing(word, at(900_000), 1), Refusing { first: true, sustain: false });
+    let next = rule.decide(word, at(901_000), 1);
+    assert_eq!(next.outcome, Outcome::Exhausted);
+    let counts = SlidingCounts { window: 901, previous: layout.count_max(), current: 1 };
+    assert_eq!(layout.unpack(next.next), counts);
+    assert_eq!(rule.parts(next.next, at(901_000))[0].used, layout.count_max(), "where it stays");
+    let both = layout.pack(SlidingCounts { window: 901, previous: u64::MAX, current: u64::MAX });
+    assert_eq!(rule.decide(both, at(901_999), 1), Decided { outcome: Outcome::Exhausted, next: both });
+}
+
+/// A sliding window builds for the largest limit that the error allows, and says why it does not open with a request.
+#[test]
+fn each_slip_in_a_sliding_window_has_its_error() {
+    let sliding = |limit, period| Limit::sliding_window(Window::new(limit, period));
+    let built = |limit: Limit| Rule::new(&limit).map(|_| ());
+    let second = Duration::from_secs(1);
+    assert_eq!(built(sliding(0, second)), Err(ConfigError::Zero { field: "window limit" }));
+    assert_eq!(built(sliding(1, Duration::ZERO)), Err(ConfigError::ZeroPeriod { field: "window period" }));
+    let from_request = sliding(1, second).align(Alignment::FirstRequest);
+    assert_eq!(built(from_request), Err(ConfigError::SlidingFromFirstRequest));
+    let longest = Duration::from_nanos(HORIZON_LEAST_NS);
+    assert_eq!(built(sliding(1, longest)), Ok(()));
+    let too_long = built(sliding(1, longest + Duration::from_nanos(1)));
+    assert!(
+        matches!(too_long, Err(ConfigError::BeyondHorizon { field: "window period", .. })),
+        "{too_long:?}"
+    );
+    for (period, limit_max_told) in [
+        (second, 131_070),
+        (Duration::from_secs(60), 1_048_574),
+        (Duration::from_millis(1), 4_094),
+        (Duration::from_nanos(1), 2),
+    ] {
+        let built = Rule::new(&sliding(u64::MAX, period));
+        let Err(ConfigError::TooWide { field: "window limit", limit_max, other: None, .. }) = built else {
+            panic!("{built:?}")
+        };
+        assert_eq!(limit_max, limit_max_told);
+        assert!(Rule::new(&sliding(limit_max, period)).is_ok());
+        assert!(Rule::new(&sliding(limit_max + 1, period)).is_err());
+    }
+}
+
+/// The furthest phase at the end of time still has its place in the word of a sliding window, and what it waits for too.
+#[test]
+fn the_last_moment_of_all_fits_the_word_of_a_sliding_window() {
+    for period_ns in [HORIZON_WANTED_NS / ((1 << 26) - 4), HORIZON_LEAST_NS, 1 << 20] {
+        let rule = rule(Limit::sliding_window(Window::new(3, Duration::from_nanos(period_ns))));
+        let last = rule.moment(u64::MAX, u64::MAX);
+        let word = rule.decide(0, last, 2).next;
+        assert!(word <= VALUE_MAX);
+        assert_eq!(rule.parts(word, last).map(|part| part.used), [2, 2]);
+        assert_eq!(rule.decide(word, last, 2).outcome, Outcome::Exhausted);
+        assert!(rule.retry_at(word, last, 3).1 > last && rule.idle_from(word) > last);
     }
 }
 
@@ -60,6 +184,9 @@ fn only_windows_on_the_clock_are_tied_to_the_wall() {
         assert_eq!(wall(Limit::window(single), alignment), None);
         assert_eq!(wall(both, alignment), None);
     }
+    let sliding = Limit::sliding_window(single);
+    assert_eq!(wall(sliding, Alignment::Clock), Some((15 * SECOND, 15 * SECOND)));
+    assert_eq!(wall(sliding, Alignment::PerKey), None);
     assert_eq!(wall(Limit::bucket(Rate::per_second(1), 1), Alignment::Clock), None);
 }
 
@@ -69,7 +196,7 @@ fn the_grid_of_openings_is_fine() {
     for limit in
         [windows(30, 100), windows(1_000, 10_000), Limit::window(Window::new(100, Duration::from_secs(60)))]
     {
-        let Kind::Windowed(windowed) = rule(limit.align(Alignment::FirstRequest)).kind else {
+        let Kind::Windows(Windows::Fixed(windowed)) = rule(limit.align(Alignment::FirstRequest)).kind else {
             panic!("not windowed")
         };
         assert!(windowed.layout().grid_bits() >= 6);
@@ -80,7 +207,7 @@ fn the_grid_of_openings_is_fine() {
         let part = opens.parts(opens.decide(0, now, 1).next, now)[0];
         assert!((part.period - part.period / 64..=part.period).contains(&(part.next - now)), "at {ns} ns");
     }
-    let Kind::Windowed(windowed) = opens.kind else { panic!() };
+    let Kind::Windows(Windows::Fixed(windowed)) = opens.kind else { panic!() };
     assert!(windowed.layout().grid_bits() >= 10, "{}", windowed.layout().grid_bits());
 }
 
