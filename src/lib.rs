@@ -16,7 +16,7 @@ mod word;
 pub use answer::{Denied, Pass, Standing};
 pub use decision::{Reason, WindowName, WindowState, Windows};
 pub use error::ConfigError;
-pub use exact::{ExactBuilder, ExactLimiter};
+pub use exact::{ExactBuilder, ExactIter, ExactLimiter};
 pub use limit::{Alignment, Limit, Rate, Window};
 pub use limiter::{Builder, Limiter};
 pub use single::{SingleBuilder, SingleLimiter};
@@ -33,7 +33,7 @@ pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     pub use crate::table::{
         Answer, Charged, Engine, Entry, ExactTable, Hashing, Hot, Lease, Lines, Map, Missed, PapayaMap,
-        Places, SEALED, Single, SlotTable, Stored,
+        Places, SEALED, Seen, Single, SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{

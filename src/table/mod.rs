@@ -8,7 +8,7 @@ mod places;
 mod single;
 mod slots;
 
-pub use exact::{Entry, ExactTable, Map, SEALED, Stored};
+pub use exact::{Entry, ExactTable, Map, SEALED, Seen, Stored};
 pub use hash::Hashing;
 pub use hot::{Hot, Lease};
 pub use papaya_map::PapayaMap;
