@@ -57,7 +57,7 @@ const VISITS_WHEN_FULL: usize = 1;
 #[cfg(not(tidegate_loom))]
 const ATTEMPTS: usize = 16;
 #[cfg(tidegate_loom)]
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 5;
 
 /// A key as the map holds it.
 #[derive(Debug)]
