@@ -35,17 +35,17 @@ fn bytes_a_key<K: Hash + Eq + Clone>(keys: usize, key: impl Fn(usize) -> K) -> [
 
 /// An `ExactLimiter` whose keys come and go gives back what they took.
 fn removed_keys_are_freed() {
-    const KEYS: u64 = 1_000;
+    const KEYS: usize = 1_000;
     let limit = Limit::bucket(Rate::per_hour(1), 2);
     let before = held_bytes();
-    let builder = ExactLimiter::<String>::builder(limit).max_keys(KEYS as usize).clock(Manual::new());
+    let builder = ExactLimiter::<String>::builder(limit).max_keys(KEYS).clock(Manual::new());
     let limiter = builder.build().unwrap();
     let mut most = 0;
     for round in 0..200 {
         (0..KEYS).for_each(|key| assert!(limiter.allow(&format!("key {key} of round {round}"))));
         most = most.max(held_bytes() - before);
         if round % 2 == 0 {
-            assert_eq!(limiter.retain(|_, _| false) as u64, KEYS);
+            assert_eq!(limiter.retain(|_, _| false), KEYS);
         } else {
             let told: Vec<String> = limiter.iter().map(|(key, _)| key).collect();
             assert!(told.iter().all(|key| limiter.remove(key.as_str()).is_some()));
@@ -53,7 +53,7 @@ fn removed_keys_are_freed() {
     }
     println!("1,000 text keys replaced 200 times: {most} bytes were held at most");
     // 200,000 keys of 80 bytes and more came by; some wait to be freed together, and there may be an old index.
-    assert!(most < 250 * KEYS as usize, "{most} bytes");
+    assert!(most < 250 * KEYS, "{most} bytes");
     drop(limiter);
     assert!(held_bytes() - before < 64 * 1_024, "{} bytes are left", held_bytes() - before);
 }

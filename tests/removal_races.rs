@@ -8,7 +8,7 @@ mod common;
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
 use common::{Dice, SEED, at_once, secs};
@@ -27,7 +27,7 @@ thread_local! {
 fn maybe_yield() {
     let turn = TURN.get().wrapping_add(1);
     TURN.set(turn);
-    if turn % 13 == 0 {
+    if turn.is_multiple_of(13) {
         thread::yield_now();
     }
 }
