@@ -64,8 +64,17 @@ mutate "a sealed word is charged all the same" src/table/mod.rs \
     's/if seen & TABLE_BIT != 0 \{\s+return \(Attempt::Mark, seen\);\s+\}/let _ = (TABLE_BIT, Attempt::Mark);/' \
     an_evicted_window_does_not_begin_anew
 mutate "an idle entry is sealed without an exchange" src/table/exact.rs \
-    's/if entry\s*\.word\s*\.compare_exchange\(word, SEALED, Ordering::Release, Ordering::Relaxed\)\s*\.is_ok\(\)/entry.word.store(SEALED, Ordering::Release); if true/' \
-    one_check_against_evict
+    's/word\.compare_exchange\(value, SEALED, Ordering::Release, Ordering::Relaxed\)\.is_ok\(\)/{ let _ = value; word.store(SEALED, Ordering::Release); true }/' \
+    one_check_against_evict one_check_against_retain
+mutate "a key is forgotten without an exchange" src/table/exact/walk.rs \
+    's/let value = entry\.word\.swap\(SEALED, Ordering::Release\);/let value = entry.word.load(Ordering::Relaxed); entry.word.store(SEALED, Ordering::Release);/' \
+    one_check_against_forget two_forget_one_key
+mutate "who forgets a key puts its place back, whoever removed it" src/table/exact.rs \
+    's/if self\.map\.remove_sealed\(hash, place, guard\) \{/let _ = self.map.remove_sealed(hash, place, guard); if true {/' \
+    two_forget_one_key forget_against_evict
+mutate "a pending key is promoted though it was forgotten" src/table/exact.rs \
+    's/let promoted = word\.compare_exchange\(PENDING, decided\.next, Ordering::AcqRel, Ordering::Acquire\);/let promoted = word.compare_exchange(word.load(Ordering::Relaxed), decided.next, Ordering::AcqRel, Ordering::Acquire);/' \
+    a_new_key_against_forget
 mutate "an entry is removed by key alone, sealed or not" loom-tests/src/map.rs \
     's/&& word\.load\(Ordering::Relaxed\) == SEALED/\&\& word.load(Ordering::Relaxed) != 1/' \
     two_checks_against_evict

@@ -145,9 +145,7 @@ impl<C: Clock> Core<C> {
         hot: Option<&Hot>,
         order: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> bool {
-        self.resets.add(key.hash);
-        let ordered = order(Order::Reset);
-        self.resets.add(key.hash);
+        let ordered = self.resets.around(key.hash, || order(Order::Reset));
         ordered.map(|ordered| self.gave(ordered, hot, key.fingerprint)).is_ok()
     }
 

@@ -3,6 +3,8 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
+use std::iter::FusedIterator;
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::account::Named;
@@ -11,7 +13,7 @@ use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
-use crate::table::{ExactTable, Full, Ordered, PLACES_MAX, PapayaMap};
+use crate::table::{ExactTable, Full, Ordered, PLACES_MAX, PapayaMap, Seen};
 use crate::time::{Clock, Ticking};
 use crate::word::Order;
 
@@ -29,7 +31,26 @@ use crate::word::Order;
 /// # Keys
 ///
 /// A key is `Hash + Eq + Clone`, looked up by what it borrows as: `String` by `&str`, `Vec<u8>` by `&[u8]`,
-/// a number, an enum or a tuple by reference to itself. It takes about 60 bytes and what it owns.
+/// a number, an enum or a tuple by reference to itself.
+///
+/// # Which limiter
+///
+/// Take [`Limiter`](crate::Limiter) unless you need one of the things that only whole keys give:
+///
+/// | | `Limiter` | `ExactLimiter` |
+/// |---|---|---|
+/// | two keys on one count | about 3 in a million that it happens at all, with ten million live keys | never |
+/// | who is there, who goes | no key is kept, so none can be told | [`iter`](Self::iter), [`remove`](Self::remove), [`retain`](Self::retain) |
+/// | room | 32 slots a key; when they are full, the one that owes least goes, if it owes half its limit at most | 64 keys looked at; one that owes anything never goes |
+/// | bytes a key | 24 | 52 to 64, and what the key owns (16 bytes of text in a `String`: 32 more) |
+/// | a check, many keys | 1 | 1.5 to 2.1 times as long; text keys, three times |
+/// | the same, keys at hand in batches | [`check_many`](crate::Limiter::check_many): 1 | 3.5 times as long |
+/// | a check, one hot key and many threads | leased: 1 | an exchange for each: ten times as long |
+/// | a newcomer to a full table | four checks' time | up to 64 keys looked at: microseconds |
+/// | after `build` | allocates nothing, takes no lock | a newcomer is cloned, and the map makes a new index now and then |
+///
+/// Bytes are those of `cargo test --test bytes_a_key -- --nocapture`, times those of
+/// `cargo run --release -p tidegate-peers -- --quick`, printed in `benches/README.md`.
 ///
 /// Share it by reference or in an [`Arc`](std::sync::Arc): every method takes `&self`.
 ///
@@ -248,6 +269,94 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         passes(&self.table.check(&self.core.engine, self.core.hashing.of(key), key, 1))
     }
 
+    /// Forgets `key`, as if it had never been seen, and tells how it stood, by the precise clock; `None` if it was
+    /// not there. (A key that owes nothing may have been evicted meanwhile, so `None` does not say that it was never
+    /// seen.)
+    ///
+    /// A check that races with it is charged either before, and then counts in the standing that is returned, or
+    /// after, on a fresh count. So a key is admitted what its limit allows once more for each removal that returned
+    /// a standing, and no more. This holds whatever the clock does: a window that a removed key had used up begins
+    /// anew, though the clock stand where it stood or step back.
+    ///
+    /// ```
+    /// # use tidegate::{ExactLimiter, Limit, Rate};
+    /// let limiter = ExactLimiter::<String>::builder(Limit::bucket(Rate::per_hour(1), 2)).build()?;
+    /// assert!(limiter.check_n("ada", 2).is_ok() && !limiter.allow("ada"));
+    /// assert_eq!(limiter.remove("ada").map(|stood| stood.remaining()), Some(0));
+    /// assert!(limiter.remove("ada").is_none());
+    /// assert!(limiter.allow("ada"));
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
+    pub fn remove<Q>(&self, key: &Q) -> Option<Standing>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let hash = self.core.hashing.of(key);
+        let word = self.core.resets.around(hash, || self.table.forget(hash, key))?;
+        Some(self.core.standing((word, self.core.engine.precise_ns()), hash))
+    }
+
+    /// Forgets each key for which `keep` says no, as [`remove`](Self::remove) does, receipts and all, and returns how many those were.
+    ///
+    /// A key is only forgotten as it was judged: one that is charged between the judgement and the removal is
+    /// judged again, and kept if it was charged in between 256 times in a row. As in [`iter`](Self::iter), a key that
+    /// is there from beginning to end is judged, others may be. `keep` runs without a lock: nobody waits for
+    /// it, and it may use the limiter itself.
+    ///
+    /// ```
+    /// # use tidegate::{ExactLimiter, Limit, Rate};
+    /// let limiter = ExactLimiter::<(u32, String)>::builder(Limit::bucket(Rate::per_hour(1), 5)).build()?;
+    /// for key in [(1, "ada"), (2, "bob"), (1, "eve")] {
+    ///     assert!(limiter.allow(&(key.0, key.1.to_owned())));
+    /// }
+    /// // Tenant 1 has left.
+    /// assert_eq!(limiter.retain(|(tenant, _), _| *tenant != 1), 2);
+    /// assert_eq!(limiter.len(), 1);
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(&K, Standing) -> bool) -> usize {
+        self.table.retain(&self.core.engine, |key, seen| {
+            let is_kept = keep(key, self.standing(seen));
+            if !is_kept {
+                // Before the key goes, and only if it goes as it was seen: no receipt is issued in between.
+                self.core.resets.add(seen.hash);
+            }
+            is_kept
+        })
+    }
+
+    /// The keys that are there and how each stands, in no order, by the precise clock at the time when the iterator
+    /// comes to it. Keys that owe nothing are among them, until another key needs their room.
+    ///
+    /// Others may check, and keys come and go, meanwhile. A key that is there from the call of this method to the
+    /// iterator's end is told once; one that comes or goes may be told or not; one that goes and comes back may be
+    /// told twice.
+    ///
+    /// Each key is cloned, and in return the iterator holds nothing: it may be kept, sent to another thread or
+    /// dropped half way, and nobody waits for it. A key costs a look-up, that is, about a check.
+    /// [`retain`](Self::retain) looks at keys without cloning them.
+    ///
+    /// ```
+    /// # use tidegate::{ExactLimiter, Limit, Rate};
+    /// let limiter = ExactLimiter::<String>::builder(Limit::bucket(Rate::per_hour(1), 5)).build()?;
+    /// assert!(limiter.check_n("ada", 1).is_ok() && limiter.check_n("bob", 4).is_ok());
+    /// let mut keys: Vec<_> = limiter.iter().map(|(key, stands)| (stands.remaining(), key)).collect();
+    /// keys.sort();
+    /// assert_eq!(keys, [(1, "bob".to_owned()), (4, "ada".to_owned())]);
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
+    pub fn iter(&self) -> ExactIter<'_, K, C>
+    where
+        K: Clone,
+    {
+        ExactIter { limiter: self, places: self.table.places().used() }
+    }
+
+    fn standing(&self, Seen { hash, word, ns }: Seen) -> Standing {
+        self.core.standing((word, ns), hash)
+    }
+
     /// Keys that are live now; an estimate while other threads check.
     pub fn len(&self) -> usize {
         self.table.keys()
@@ -292,5 +401,45 @@ impl<K, C> fmt::Debug for ExactLimiter<K, C> {
             .field("limit", &self.core.limit)
             .field("max_keys", &self.table.max_keys())
             .finish_non_exhaustive()
+    }
+}
+
+/// The keys of an [`ExactLimiter`] and how each stands; see [`iter`](ExactLimiter::iter).
+#[must_use = "an iterator does nothing unless it is asked for its items"]
+pub struct ExactIter<'a, K, C = Ticking> {
+    limiter: &'a ExactLimiter<K, C>,
+    /// Those not visited yet.
+    places: Range<u32>,
+}
+
+impl<K: Hash + Eq + Clone, C: Clock> Iterator for ExactIter<'_, K, C> {
+    type Item = (K, Standing);
+
+    fn next(&mut self) -> Option<(K, Standing)> {
+        let ExactLimiter { table, core } = self.limiter;
+        let (key, seen) = table.next(&core.engine, &mut self.places)?;
+        Some((key, self.limiter.standing(seen)))
+    }
+
+    /// At most as many as there were at once since the limiter was built, less those visited.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.places.len()))
+    }
+}
+
+impl<K: Hash + Eq + Clone, C: Clock> FusedIterator for ExactIter<'_, K, C> {}
+
+impl<'a, K: Hash + Eq + Clone, C: Clock> IntoIterator for &'a ExactLimiter<K, C> {
+    type Item = (K, Standing);
+    type IntoIter = ExactIter<'a, K, C>;
+
+    fn into_iter(self) -> ExactIter<'a, K, C> {
+        self.iter()
+    }
+}
+
+impl<K, C> fmt::Debug for ExactIter<'_, K, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExactIter").field("limiter", self.limiter).finish_non_exhaustive()
     }
 }

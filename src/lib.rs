@@ -20,7 +20,7 @@ pub use all::{Against, AllDenied, AllPass, Counted, all};
 pub use answer::{Denied, Pass, Standing};
 pub use decision::{Reason, WindowName, WindowState, Windows};
 pub use error::ConfigError;
-pub use exact::{ExactBuilder, ExactLimiter};
+pub use exact::{ExactBuilder, ExactIter, ExactLimiter};
 pub use limit::{Alignment, Limit, Rate, Window};
 pub use limiter::{Builder, Limiter};
 pub use receipt::{Receipt, Reservation};
@@ -38,7 +38,7 @@ pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     pub use crate::table::{
         Answer, Ask, Charged, Engine, Entry, ExactTable, Full, Hashing, Hot, Lease, Lines, Map, Missed,
-        Ordered, PapayaMap, Places, Resets, SEALED, Single, SlotTable, Stored,
+        Ordered, PapayaMap, Places, Resets, SEALED, Seen, Single, SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{

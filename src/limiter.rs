@@ -22,8 +22,9 @@ const KEYS_MAX: usize = 1 << 48;
 ///
 /// A key is anything that hashes, borrowed and never stored: the table keeps 48 bits of its hash, and two
 /// live keys share a count with odds of about `n · 32 / 2^49 + n² / 2^65` for `n` keys (3e-6 at ten
-/// million). Use one type of key per limiter. Where no such odds are acceptable,
-/// take [`ExactLimiter`](crate::ExactLimiter).
+/// million). Use one type of key per limiter. Where no such odds are acceptable, or keys are to be told
+/// or removed one by one, take [`ExactLimiter`](crate::ExactLimiter): its page
+/// [compares the two](crate::ExactLimiter#which-limiter).
 ///
 /// Nothing is allocated after `build`, no check waits for another, and memory does not grow. A key may
 /// stand in 32 slots; when all are taken by keys that owe something, [`OnFull`] says what happens to a

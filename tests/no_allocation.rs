@@ -3,66 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod common;
+mod counting;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::hint::black_box;
 
 use common::secs;
+use counting::allocations;
 use tidegate::{
     Alignment, Clock, Denied, ExactLimiter, Limit, Limiter, Manual, Pass, Precise, Rate, SingleLimiter,
     Ticking, Window,
 };
-
-thread_local! {
-    /// How often this thread asked the allocator for memory. Other threads (the clock's) have counts of their own.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting for each thread.
-struct Counting;
-
-fn count() {
-    // A thread that is being taken down may have no count left; nothing is measured there.
-    let _gone = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-// SAFETY: every call goes to the system's allocator unchanged, which fulfils the contract; the count touches a
-// thread-local cell without a destructor, which needs no allocation.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise about `layout` is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise about `layout` is passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises about `memory`, `layout` and `new_size` are passed on.
-        unsafe { System.realloc(memory, layout, new_size) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises about `memory` and `layout` are passed on.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How many allocations `work` makes on this thread.
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
-}
 
 const KEYS: [&str; 4] = ["client-1", "client-2", "client-3", "client-4"];
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use common::{manual, secs};
 use tidegate::{
-    Alignment, Clock, ConfigError, Denied, ExactLimiter, Limit, Manual, Pass, Precise, Rate, Reason, Ticking,
-    Window, WindowName, WindowState,
+    Alignment, Clock, ConfigError, Denied, ExactIter, ExactLimiter, Limit, Manual, Pass, Precise, Rate,
+    Reason, Ticking, Window, WindowName, WindowState,
 };
 
 fn is_copy<T: Copy>() {}
@@ -31,6 +31,7 @@ fn answers_are_copied_and_limiters_are_shared() {
     is_shared::<ExactLimiter<String, Ticking>>();
     is_shared::<ExactLimiter<u64, Precise>>();
     is_shared::<ExactLimiter<u64, Manual>>();
+    is_shared::<ExactIter<'_, String, Ticking>>();
 }
 
 /// Limits are constants where a caller wants them to be.

@@ -1,6 +1,8 @@
 //! Tables with little room and many keys, beside a model that is too simple to be wrong: a log of what each key
 //! was given, and what the last answer to each key promised. Where in the table a key stands it does not know.
 
+mod forgetting;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -102,6 +104,17 @@ enum Move {
         moves: u8,
         times: u8,
     },
+    /// The exact table forgets a key.
+    Remove {
+        key: u8,
+    },
+    /// The exact table forgets the keys whose bit is set here, and those with less left than this.
+    Retain {
+        down: u32,
+        remaining_least: u8,
+    },
+    /// The exact table tells its keys.
+    Iter,
 }
 
 /// A limit, and what the model has to know of it.
@@ -445,6 +458,9 @@ impl Game {
             Move::SetClock(span) => self.set(span.get(period_ns)),
             // Its moves are played by who reads it; one inside another is not.
             Move::Again { .. } => {}
+            Move::Remove { key } => self.remove(key.into()),
+            Move::Retain { down, remaining_least } => self.retain(down, remaining_least.into()),
+            Move::Iter => self.iter(),
         }
     }
 

@@ -64,11 +64,12 @@ impl Map<u64> for SlotMap {
         Some(Entry { place: stored.place, word })
     }
 
-    fn get_at<'g>(&'g self, hash: u64, place: u32, guard: &'g ()) -> Option<Entry<'g>>
+    fn get_at<'g>(&'g self, hash: u64, place: u32, _guard: &'g ()) -> Option<(&'g u64, &'g AtomicU64)>
     where
         u64: 'g,
     {
-        self.get(hash, &hash, guard).filter(|entry| entry.place == place)
+        let (stored, word) = self.entry(self.slot(hash).load(Ordering::Acquire))?;
+        (stored.place == place).then_some((&stored.key, word))
     }
 
     fn insert(&self, stored: Stored<u64>, word: u64, _guard: &()) -> bool {

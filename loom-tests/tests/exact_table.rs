@@ -1,12 +1,14 @@
-//! The exact table's protocol on a map of two slots: check against evict.
+//! The exact table's protocol on a map of two slots: check against evict, and both against who forgets a key.
 #![cfg(tidegate_loom)]
 
 use std::sync::Arc;
 
-use tidegate::internals::{Answer, Charged, Engine, ExactTable};
+use tidegate::internals::{Answer, Charged, Engine, ExactTable, SEALED, TABLE_BIT};
 use tidegate::{Alignment, Limit, Manual, Rate, Window};
 use tidegate_loom_tests::map::SlotMap;
-use tidegate_loom_tests::{EXECUTIONS_LEAST, engine, explore_rotated, in_threads, passed, seconds};
+use tidegate_loom_tests::{
+    EXECUTIONS_LEAST, engine, explore_alike, explore_rotated, in_threads, passed, seconds,
+};
 
 struct Shared {
     engine: Engine<Manual>,
@@ -33,8 +35,27 @@ impl Shared {
 
     /// Tokens that a key's word owes now, of a limit of two.
     fn owes(&self, key: u64) -> u64 {
+        self.table.map().word(key).map_or(0, |word| self.owed(word))
+    }
+
+    /// Tokens that a word owes now: none while it is pending. No sealed one is left when all are done.
+    fn owed(&self, word: u64) -> u64 {
+        assert_ne!(word, SEALED, "an entry that should have left the map");
+        if word & TABLE_BIT != 0 {
+            return 0;
+        }
         let now = self.engine.rule.time().units(self.engine.precise_ns());
-        self.table.map().word(key).map_or(0, |word| self.engine.rule.parts(word, now)[0].used)
+        self.engine.rule.parts(word, now)[0].used
+    }
+
+    /// Forgets a key: what it owed.
+    fn forget(&self, key: u64) -> Option<u64> {
+        self.table.forget(SlotMap::hash(key), &key).map(|word| self.owed(word))
+    }
+
+    /// Forgets those that owe this much: how many there were.
+    fn forget_who_owes(&self, tokens: u64) -> usize {
+        self.table.retain(&self.engine, |_: &u64, seen| self.owed(seen.word) != tokens)
     }
 
     /// Live keys and free places make up all places: none was lost, none given out twice.
@@ -174,4 +195,117 @@ fn an_evicted_window_does_not_begin_anew_when_time_steps_back() {
         assert_none_in_the_window_of(first, checks);
         shared.assert_places();
     });
+}
+
+/// Two threads, one of which has two steps to make: 338 executions is all there is.
+const HANDFUL: u64 = 300;
+
+/// Key 0 owes one token. The first thread forgets it, the others check it: what they were admitted is in what the first
+/// one was given back, or on the word that others find.
+fn check_against_forget<const THREADS: usize>(name: &str, executions_least: u64) {
+    explore_rotated(name, executions_least, |roles: [usize; THREADS]| {
+        let shared = shared(bucket(), 2);
+        assert!(shared.admits(0));
+        let it = shared.clone();
+        let done = in_threads(roles, move |role| match role {
+            0 => it.forget(0),
+            _ => Some(u64::from(it.admits(0))),
+        });
+        let (forgotten, admitted) = (done[0].expect("it was there"), done[1..].iter().flatten().sum::<u64>());
+        assert_eq!(forgotten + shared.owes(0), 1 + admitted, "{forgotten} forgotten, {admitted} admitted");
+        shared.assert_places();
+    });
+}
+
+#[test]
+fn one_check_against_forget() {
+    check_against_forget::<2>("one check against forget", HANDFUL);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn two_checks_against_forget() {
+    check_against_forget::<3>("two checks against forget", EXECUTIONS_LEAST);
+}
+
+/// A key is forgotten while it begins: its entry may be pending.
+#[test]
+fn a_new_key_against_forget() {
+    // 196: an entry is seldom there to be forgotten.
+    explore_rotated("a new key against forget", 150, |roles: [usize; 2]| {
+        let shared = shared(bucket(), 2);
+        let it = shared.clone();
+        let [admitted, forgotten] = in_threads(roles, move |role| match role {
+            0 => Some(u64::from(it.admits(0))),
+            _ => it.forget(0),
+        });
+        assert_eq!(admitted, Some(1), "there is room, and a limit of two");
+        assert_eq!(forgotten.unwrap_or(0) + shared.owes(0), 1, "{forgotten:?} forgotten");
+        shared.assert_places();
+    });
+}
+
+/// Two forget one key: one of them is told what it owed.
+#[test]
+fn two_forget_one_key() {
+    // 172: an exchange each, and a removal.
+    explore_alike("two forget one key", 100, |roles: [usize; 2]| {
+        let shared = shared(bucket(), 1);
+        assert!(shared.admits(0));
+        let it = shared.clone();
+        let mut told = in_threads(roles, move |_| it.forget(0));
+        told.sort();
+        assert_eq!(told, [None, Some(1)]);
+        assert!(shared.table.map().word(0).is_none(), "an entry is left");
+        shared.assert_places();
+    });
+}
+
+/// A table of one place, whose key 0 is idle. It is forgotten while key 1 would evict it: either takes it out, and
+/// its place goes to key 1 or is free.
+#[test]
+fn forget_against_evict() {
+    explore_rotated("forget against evict", HANDFUL, |roles: [usize; 2]| {
+        let shared = shared(bucket(), 1);
+        assert!(shared.admits(0));
+        shared.clock.advance(seconds(10));
+        let it = shared.clone();
+        let [forgotten, admitted] = in_threads(roles, move |role| match role {
+            0 => it.forget(0),
+            _ => it.admits(1).then_some(1),
+        });
+        assert!(shared.table.map().word(0).is_none(), "an entry is left");
+        assert_eq!(shared.owes(1), admitted.unwrap_or(0));
+        // Key 1 goes without a place only while the one who forgets has it in hand.
+        assert!(matches!(forgotten, None | Some(0)), "{forgotten:?} was owed");
+        shared.assert_places();
+    });
+}
+
+/// Key 0 owes one token, and who owes one is forgotten while it is checked: it goes as it was judged, or stays with all
+/// that it was charged.
+fn check_against_retain<const THREADS: usize>(name: &str, executions_least: u64) {
+    explore_rotated(name, executions_least, |roles: [usize; THREADS]| {
+        let shared = shared(bucket(), 2);
+        assert!(shared.admits(0));
+        let it = shared.clone();
+        let done = in_threads(roles, move |role| match role {
+            0 => it.forget_who_owes(1) as u64,
+            _ => u64::from(it.admits(0)),
+        });
+        let (forgotten, admitted) = (done[0], done[1..].iter().sum::<u64>());
+        assert_eq!(forgotten + shared.owes(0), 1 + admitted, "{forgotten} forgotten, {admitted} admitted");
+        shared.assert_places();
+    });
+}
+
+#[test]
+fn one_check_against_retain() {
+    check_against_retain::<2>("one check against retain", HANDFUL);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn two_checks_against_retain() {
+    check_against_retain::<3>("two checks against retain", EXECUTIONS_LEAST);
 }

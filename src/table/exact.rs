@@ -11,6 +11,10 @@
 //!   charges it first, the seal fails and the key stays. If the seal comes first, the check finds no
 //!   value there, charges nothing, helps to remove the entry and starts again. So no check is ever
 //!   charged to an entry that others cannot find.
+//! * **Forgetting** (`exact/walk.rs`), because someone asks for it: the word is exchanged for [`SEALED`] whatever
+//!   it is, or only if it is still the one that was judged. A check is charged to the entry before that, and
+//!   what it was charged is in the word that the exchange gives back, or to a new entry after it. A pending
+//!   entry may be sealed as well: who would promote it starts again.
 //! * **Sealed is for good.** An entry never leaves that state, so "remove it if it is sealed" removes
 //!   the very entry, though the same key may have come back meanwhile under the same hash and in the
 //!   same place. Exactly one thread's removal succeeds, and that one puts the place back.
@@ -24,9 +28,14 @@
 //!   gone can no longer say that a window has ended or a token was spent, and a clock may step back, or a
 //!   thread hold an old reading. So each eviction leaves its time in `evicted_ns` before it seals, and the
 //!   promoter reads that after it has seen the mark: **no key begins before it was last evicted**, nor
-//!   before anyone else was; at most it waits for the clock to come back to it.
+//!   before anyone else was; at most it waits for the clock to come back to it. Who forgets a key leaves no
+//!   time: that is a fresh start on purpose, and no reason for other keys to wait.
+
+mod walk;
 
 use std::borrow::Borrow;
+
+pub use walk::Seen;
 
 use super::places::{LIVE, Places, Reserved};
 use super::{Answer, Ask, Engine, Full, Ordered};
@@ -48,7 +57,7 @@ const VISITS_WHEN_FULL: usize = 1;
 #[cfg(not(tidegate_loom))]
 const ATTEMPTS: usize = 16;
 #[cfg(tidegate_loom)]
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 5;
 
 /// A key as the map holds it.
 #[derive(Debug)]
@@ -87,8 +96,13 @@ pub trait Map<K> {
         K: Borrow<Q> + 'g,
         Q: Eq + ?Sized;
 
-    /// The entry with this hash in this place.
-    fn get_at<'g>(&'g self, hash: u64, place: u32, guard: &'g Self::Guard<'_>) -> Option<Entry<'g>>
+    /// Key and word of the entry with this hash in this place.
+    fn get_at<'g>(
+        &'g self,
+        hash: u64,
+        place: u32,
+        guard: &'g Self::Guard<'_>,
+    ) -> Option<(&'g K, &'g AtomicU64)>
     where
         K: 'g;
 
@@ -196,8 +210,8 @@ impl<M> ExactTable<M> {
         C: Clock,
     {
         let guard = self.map.guard();
-        let entry = self.map.get_at(hash | LIVE, u32::try_from(place).ok()?, &guard)?;
-        engine.order(entry.word, hash | LIVE, order, place, is_good)
+        let (_, word) = self.map.get_at(hash | LIVE, u32::try_from(place).ok()?, &guard)?;
+        engine.order(word, hash | LIVE, order, place, is_good)
     }
 
     /// The word of a key as it stands, and the precise time just after it was read; 0 if the key has none, as a fresh
@@ -332,29 +346,27 @@ impl<M> ExactTable<M> {
         C: Clock,
     {
         let (place, hash) = self.places.visit()?;
-        let entry = self.map.get_at(hash, place, guard)?;
+        let (_, word) = self.map.get_at(hash, place, guard)?;
         let rule = &engine.rule;
         // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word, whose own order
         // decides which came first.
-        let word = entry.word.load(Ordering::Relaxed);
-        match word {
+        let value = word.load(Ordering::Relaxed);
+        match value {
             SEALED => {
                 self.remove(hash, place, guard);
                 return None;
             }
             PENDING => return None,
-            _ if rule.is_idle(word, rule.moment(ns, hash)) => {}
+            _ if rule.is_idle(value, rule.moment(ns, hash)) => {}
             _ => {
-                let idle_at = rule.idle_from(word).saturating_sub(rule.phase(hash));
+                let idle_at = rule.idle_from(value).saturating_sub(rule.phase(hash));
                 let idle_at_ns = rule.time().first_ns_at(idle_at);
                 return Some(idle_at_ns.unwrap_or(u64::MAX));
             }
         }
         // ORDERING: Relaxed, published by the seal.
         self.evicted_ns.0.fetch_max(ns, Ordering::Relaxed);
-        // ORDERING: Release pairs with a check that finds the seal, and with the map's own
-        // Acquire for one that finds the key missing.
-        if entry.word.compare_exchange(word, SEALED, Ordering::Release, Ordering::Relaxed).is_ok() {
+        if seal(word, value) {
             self.remove(hash, place, guard);
         }
         None
@@ -369,4 +381,11 @@ impl<M> ExactTable<M> {
             self.places.put(place);
         }
     }
+}
+
+/// Seals a word if it is still `value`.
+fn seal(word: &AtomicU64, value: u64) -> bool {
+    // ORDERING: Release pairs with a check that finds the seal, and with the map's own
+    // Acquire for one that finds the key missing.
+    word.compare_exchange(value, SEALED, Ordering::Release, Ordering::Relaxed).is_ok()
 }

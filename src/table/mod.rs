@@ -11,7 +11,7 @@ mod single;
 mod slots;
 
 pub use ask::{Ask, Ordered};
-pub use exact::{Entry, ExactTable, Map, SEALED, Stored};
+pub use exact::{Entry, ExactTable, Map, SEALED, Seen, Stored};
 pub use hash::Hashing;
 pub use hot::{Hot, Lease};
 pub use papaya_map::PapayaMap;

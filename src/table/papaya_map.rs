@@ -136,12 +136,17 @@ impl<K: Eq> Map<K> for PapayaMap<K> {
         Some(Entry { place: stored.place, word })
     }
 
-    fn get_at<'g>(&'g self, hash: u64, place: u32, guard: &'g LocalGuard<'_>) -> Option<Entry<'g>>
+    fn get_at<'g>(
+        &'g self,
+        hash: u64,
+        place: u32,
+        guard: &'g LocalGuard<'_>,
+    ) -> Option<(&'g K, &'g AtomicU64)>
     where
         K: 'g,
     {
         let (stored, word) = self.0.get_key_value(&ByPlace(hash, place), guard)?;
-        Some(Entry { place: stored.place, word })
+        Some((&stored.key, word))
     }
 
     fn insert(&self, stored: Stored<K>, word: u64, guard: &LocalGuard<'_>) -> bool {

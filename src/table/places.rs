@@ -15,9 +15,11 @@
 //!   which is called by the thread that took it, or by the one whose removal from the map succeeded.
 //! * **ABA.** The stack's head carries a count that every change raises. A thread would have to sleep
 //!   through 2^32 changes, to the very one, for its exchange to succeed wrongly.
-//! * **The hand** may visit a place that is changing: it then finds no such key in the map, and goes on.
+//! * **The hand**, and who walks through all places, may visit one that is changing: no such key is then in the map.
+//!   A key that stays live keeps its place, and the place its hash: a walk meets it once.
 
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 use crate::sync::{AtomicU64, Ordering, Padded};
 
@@ -117,7 +119,7 @@ impl Places {
     /// Notes which key stands in a place of the caller's, so that the hand can find it.
     pub fn occupy(&self, place: u32, hash: u64) {
         debug_assert!(hash & LIVE != 0);
-        // ORDERING: Relaxed, as in `visit`: the hash is a hint, and the map says what stands there.
+        // ORDERING: Relaxed, as in `at`: the hash is a hint, and the map says what stands there.
         self.slot(place).store(hash, Ordering::Relaxed);
     }
 
@@ -127,8 +129,20 @@ impl Places {
         let used = NonZeroU64::new(self.fresh.0.load(Ordering::Relaxed))?;
         let turn = self.hand.0.fetch_add(1, Ordering::Relaxed);
         let place = u32::try_from(turn % used).ok()?;
+        Some((place, self.at(place)?))
+    }
+
+    /// Those that have been used so far: no key stands elsewhere.
+    pub fn used(&self) -> Range<u32> {
+        // ORDERING: Relaxed: a key whose insertion happened before has raised it before.
+        0..u32::try_from(self.fresh.0.load(Ordering::Relaxed)).unwrap_or(u32::MAX)
+    }
+
+    /// The hash of the key in a place that has been used, if one stands there.
+    pub fn at(&self, place: u32) -> Option<u64> {
+        // ORDERING: Relaxed: the hash is a hint, and the map says what stands there.
         let hash = self.slot(place).load(Ordering::Relaxed);
-        (hash & LIVE != 0).then_some((place, hash))
+        (hash & LIVE != 0).then_some(hash)
     }
 }
 

@@ -21,8 +21,16 @@ impl Resets {
         self.part(hash).load(Ordering::Acquire)
     }
 
-    /// Before the word is reset, so that no earlier receipt is good for the new one; and after it, so that none is that
-    /// was issued in between, for the old one.
+    /// Makes a key begin anew by `reset`, and voids its receipts: before, so that no earlier one is good for the new word;
+    /// and after, so that none is that was issued in between, for the old one.
+    pub fn around<T>(&self, hash: u64, reset: impl FnOnce() -> T) -> T {
+        self.add(hash);
+        let done = reset();
+        self.add(hash);
+        done
+    }
+
+    /// Voids what receipts there are.
     pub fn add(&self, hash: u64) {
         // ORDERING: AcqRel: the count and the reset of the word stay in this order.
         self.part(hash).fetch_add(1, Ordering::AcqRel);

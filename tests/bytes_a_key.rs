@@ -1,0 +1,80 @@
+//! How much memory each limiter takes for a key: `cargo test --test bytes_a_key -- --nocapture` prints it.
+//!
+//! Counted is what is asked for and not given back; what the system's allocator adds to each block (an `ExactLimiter`
+//! has one for each key) is not. One test, since the count is of the whole process.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod counting;
+
+use std::hash::Hash;
+
+use counting::held_bytes;
+use tidegate::{ExactLimiter, Limit, Limiter, Manual, Rate};
+
+/// Bytes a key of both limiters, each built for as many keys as there are and full of them.
+fn bytes_a_key<K: Hash + Eq + Clone>(keys: usize, key: impl Fn(usize) -> K) -> [f64; 2] {
+    let limit = Limit::bucket(Rate::per_hour(1), 2);
+    let keys: Vec<K> = (0..keys).map(key).collect();
+    let share = |bytes: usize| bytes as f64 / keys.len() as f64;
+    let before = held_bytes();
+    let slots = Limiter::builder(limit).max_keys(keys.len()).seed(1).clock(Manual::new()).build().unwrap();
+    let there = keys.iter().filter(|key| slots.allow(key)).count();
+    assert!(there > keys.len() * 99 / 100, "{there} of {} have room", keys.len());
+    let slots_bytes = held_bytes() - before;
+    assert_eq!(share(slots_bytes).floor(), share(slots.bytes()).floor());
+    drop(slots);
+    assert_eq!(held_bytes(), before);
+
+    let builder = ExactLimiter::<K>::builder(limit).max_keys(keys.len()).seed(1).clock(Manual::new());
+    let exact = builder.build().unwrap();
+    assert!(keys.iter().all(|key| exact.allow(key)));
+    let exact_bytes = held_bytes() - before;
+    [slots_bytes, exact_bytes].map(share)
+}
+
+/// An `ExactLimiter` whose keys come and go gives back what they took.
+fn removed_keys_are_freed() {
+    const KEYS: usize = 1_000;
+    let limit = Limit::bucket(Rate::per_hour(1), 2);
+    let before = held_bytes();
+    let builder = ExactLimiter::<String>::builder(limit).max_keys(KEYS).clock(Manual::new());
+    let limiter = builder.build().unwrap();
+    let mut most = 0;
+    for round in 0..200 {
+        (0..KEYS).for_each(|key| assert!(limiter.allow(&format!("key {key} of round {round}"))));
+        most = most.max(held_bytes() - before);
+        if round % 2 == 0 {
+            assert_eq!(limiter.retain(|_, _| false), KEYS);
+        } else {
+            let told: Vec<String> = limiter.iter().map(|(key, _)| key).collect();
+            assert!(told.iter().all(|key| limiter.remove(key.as_str()).is_some()));
+        }
+    }
+    println!("1,000 text keys replaced 200 times: {most} bytes were held at most");
+    // 200,000 keys of 80 bytes and more came by; some wait to be freed together, and there may be an old index.
+    assert!(most < 250 * KEYS, "{most} bytes");
+    drop(limiter);
+    assert!(held_bytes() - before < 64 * 1_024, "{} bytes are left", held_bytes() - before);
+}
+
+#[test]
+fn both_limiters_take_what_their_pages_say() {
+    println!("bytes a key               Limiter  ExactLimiter");
+    for keys in [1_000, 100_000, 1_000_000, 1_500_000] {
+        let numbers = bytes_a_key(keys, |number| number as u64);
+        let texts = bytes_a_key(keys, |number| format!("client-{number:09}"));
+        for (name, [slots, exact]) in [("numbers", numbers), ("16-byte texts", texts)] {
+            println!("{keys:>9} {name:<14}  {slots:>7.1}  {exact:>12.1}");
+            assert!((24.0..26.5).contains(&slots), "{slots}");
+        }
+        // An entry of 32, a place of 8, and 12 to 24 of an index whose size is a power of two.
+        assert!(keys < 100_000 || (52.0..64.0).contains(&numbers[1]), "{numbers:?}");
+        let text = texts[1] - numbers[1];
+        assert!(
+            (30.0..34.0).contains(&text),
+            "a text is {text} bytes more: 16 and what a String is more than a number"
+        );
+    }
+    removed_keys_are_freed();
+}
