@@ -246,3 +246,4 @@ proptest! {
 }
 
 mod examples;
+mod moved;

@@ -6,7 +6,7 @@ use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Window};
 use crate::time::timebase::{
-    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, beyond_horizon, nanoseconds,
+    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds,
 };
 
 /// One or two windows and the layout of their word. A single window is a burst window whose sustain
@@ -159,7 +159,12 @@ impl Windowed {
 
     /// Phases lie below this: one longest period in units under [`Alignment::PerKey`], else 0.
     pub(super) fn phases(&self) -> u64 {
-        if self.alignment == Alignment::PerKey { self.ratio << self.fraction_bits } else { 0 }
+        if self.alignment == Alignment::PerKey { self.longest() } else { 0 }
+    }
+
+    /// The longest period in units.
+    pub(super) fn longest(&self) -> u64 {
+        self.ratio << self.fraction_bits
     }
 
     /// Steps of the grid in a burst period, as a power of two.
@@ -269,6 +274,30 @@ impl Windowed {
     pub(super) fn left_at(&self, word: u64) -> u64 {
         let burst_end = self.ends(&self.layout.unpack(word)).0;
         burst_end - (1 << self.fraction_bits)
+    }
+
+    /// Whether such windows and counts can have been left at `moment` or before. Both windows count the same requests,
+    /// the sustain window for longer; neither counts what was refused unless told to.
+    pub(super) fn can_leave(&self, word: u64, moment: u64) -> bool {
+        let counts = self.layout.unpack(word);
+        let began = counts.time + (counts.index << self.steps());
+        let adds_up =
+            self.is_single() || counts.sustain >= counts.burst || counts.sustain == self.layout.sustain_max();
+        let is_counted = self.count_refused
+            || (counts.burst <= self.burst && (self.is_single() || counts.sustain <= self.sustain));
+        word <= VALUE_MAX
+            && counts.index < self.ratio
+            && began <= self.on_grid(moment)
+            && adds_up
+            && is_counted
+    }
+
+    /// The word whose windows are so many units earlier, whole longest periods.
+    pub(super) fn earlier(&self, word: u64, units: u64) -> Option<u64> {
+        debug_assert!(units.is_multiple_of(self.longest()) || units == u64::MAX);
+        let counts = self.layout.unpack(word);
+        let time = counts.time.checked_sub(self.on_grid(units))?;
+        Some(self.layout.pack(Counts { time, ..counts }))
     }
 
     /// When the burst window and the sustain window of these counts end, in units.
