@@ -8,6 +8,8 @@ mod limit;
 mod limiter;
 mod settings;
 mod single;
+#[cfg(feature = "snapshot")]
+mod snapshot;
 mod sync;
 mod table;
 mod time;
@@ -20,6 +22,8 @@ pub use exact::{ExactBuilder, ExactLimiter};
 pub use limit::{Alignment, Limit, Rate, Window};
 pub use limiter::{Builder, Limiter};
 pub use single::{SingleBuilder, SingleLimiter};
+#[cfg(feature = "snapshot")]
+pub use snapshot::RestoreError;
 pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
 
@@ -31,6 +35,8 @@ pub mod contract {}
 #[doc(hidden)]
 pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
+    #[cfg(feature = "snapshot")]
+    pub use crate::table::Copied;
     pub use crate::table::{
         Answer, Charged, Engine, Entry, ExactTable, Hashing, Hot, Lease, Lines, Map, Missed, PapayaMap,
         Places, SEALED, Single, SlotTable, Stored,

@@ -15,6 +15,8 @@ pub use papaya_map::PapayaMap;
 pub(crate) use places::PLACES_MAX;
 pub use places::Places;
 pub use single::Single;
+#[cfg(feature = "snapshot")]
+pub use slots::Copied;
 pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
