@@ -85,12 +85,14 @@ fn a_kind_of_limit_that_is_not_known_is_told() {
     );
 }
 
+type Edit<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 #[test]
 fn a_slot_that_could_not_be_is_an_error() {
     let (first, second) = (HEADER, HEADER + KEY);
     let slots = 8 * 4 + 64 * 24 / 16; // more than there are
     for limit in each_kind() {
-        let edits: [(&str, &dyn Fn(&mut Vec<u8>)); 10] = [
+        let edits: [(&str, Edit<'_>); 10] = [
             ("no fingerprint", &|snapshot| put(snapshot, first + 8, 0)),
             ("a fingerprint of 49 bits", &|snapshot| put(snapshot, first + 8, 1 << 48)),
             ("a mark of the table's", &|snapshot| put(snapshot, first + 16, 1 << 63)),
