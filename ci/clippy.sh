@@ -7,6 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 cargo clippy --workspace --all-targets --all-features -- -D warnings
 
+# The tests of the library turn its features on; most of its users do not.
+cargo clippy -p tidegate --lib -- -D warnings
+
 # What is compiled for loom alone no other build sees.
 RUSTFLAGS="--cfg tidegate_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
     cargo clippy -p tidegate-loom-tests --all-targets -- -D warnings

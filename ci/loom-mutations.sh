@@ -119,6 +119,9 @@ mutate "the first value is 0, and the charge comes later" $slots/mod.rs \
 mutate "a new key may begin before the last takeover" $slots/mod.rs \
     's/engine\.precise_ns\(\)\.max\(self\.evicted_ns\.0\.load\(Ordering::Relaxed\)\)/engine.precise_ns()/' \
     an_evicted_window_does_not_begin_anew_in_the_slots
+mutate "a word is copied without another look at its name" $slots/copies.rs \
+    's/if is_still\(slot, before\)/let _ = is_still; if true/' \
+    copy_against_takeover
 mutate "a slot is claimed without an exchange" $slots/claim.rs \
     's/if slot\.word\.compare_exchange\(word, CLAIMED, Ordering::AcqRel, Ordering::Acquire\)\.is_err\(\) \{\s+return false;\s+\}/slot.word.store(CLAIMED, Ordering::Release);/' \
     two_claims_of_one_victim

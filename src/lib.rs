@@ -11,6 +11,8 @@ mod limiter;
 mod receipt;
 mod settings;
 mod single;
+#[cfg(feature = "snapshot")]
+mod snapshot;
 mod sync;
 mod table;
 mod time;
@@ -25,6 +27,8 @@ pub use limit::{Alignment, Limit, Rate, Window};
 pub use limiter::{Builder, Limiter};
 pub use receipt::{Receipt, Reservation};
 pub use single::{SingleBuilder, SingleLimiter};
+#[cfg(feature = "snapshot")]
+pub use snapshot::RestoreError;
 pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
 
@@ -36,6 +40,8 @@ pub mod contract {}
 #[doc(hidden)]
 pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
+    #[cfg(feature = "snapshot")]
+    pub use crate::table::Copied;
     pub use crate::table::{
         Answer, Ask, Charged, Engine, Entry, ExactTable, Full, Hashing, Hot, Lease, Lines, Map, Missed,
         Ordered, PapayaMap, Places, Resets, SEALED, Seen, Single, SlotTable, Stored,

@@ -120,13 +120,67 @@ impl<C: Clock> Builder<C> {
     /// A [`ConfigError`] that names the first setting that cannot be honoured.
     pub fn build(self) -> Result<Limiter<C>, ConfigError> {
         let max_keys = self.settings.max_keys;
+        let make = self.making();
         let core = self.settings.build(KEYS_MAX)?;
-        let hot = Hot::new(if self.leases { core.engine.rule.lease_ns() } else { 0 });
-        let table =
-            SlotTable::new(max_keys, self.on_full, hot).ok_or(ConfigError::NoMemory { keys: max_keys })?;
-        if self.prefault {
-            table.lines().prefault();
+        let table = make(&core).ok_or(ConfigError::NoMemory { keys: max_keys })?;
+        Ok(Limiter { table, core, max_keys })
+    }
+
+    /// What makes the table; nothing if there is no memory.
+    fn making(&self) -> impl FnOnce(&Core<C>) -> Option<SlotTable> + use<C> {
+        let Self { on_full, prefault, leases, .. } = *self;
+        let max_keys = self.settings.max_keys;
+        move |core| {
+            let hot = Hot::new(if leases { core.engine.rule.lease_ns() } else { 0 });
+            let table = SlotTable::new(max_keys, on_full, hot)?;
+            if prefault {
+                table.lines().prefault();
+            }
+            Some(table)
         }
+    }
+
+    /// Builds a limiter that goes on where a [saved](Limiter::save) one stood, instead of [`build`](Self::build). Needs
+    /// the feature `snapshot`.
+    ///
+    /// The builder must have been given the saved limiter's limit and `max_keys`, and its seed or none. Clock, `on_full`,
+    /// `leases` and `prefault` are the builder's.
+    ///
+    /// The limiter's time goes on: it has been as long since it was saved as the wall clock of the builder's clock says. If
+    /// that was set back it has been no time at all. Windows under [`Alignment::Clock`](crate::Alignment::Clock) are
+    /// those of the wall clock as it is now; if it was set back they end as much later as they do when that happens to a
+    /// limiter at work. Time does not run out however often a limiter is restored: seven years are left at least, see
+    /// [`horizon`](Limiter::horizon).
+    ///
+    /// All of the snapshot is read, to the end of `reader`. Memory is taken for `max_keys`, whatever the snapshot says.
+    ///
+    /// # Errors
+    /// A [`RestoreError`](crate::RestoreError): nothing is restored unless all of it is. Each byte is covered by a checksum,
+    /// which tells damage. It does not tell a snapshot that somebody has made up; no such one makes anything panic, but it may
+    /// say that keys have used less, or more, than they have.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::{Limit, Limiter, Manual, Rate};
+    ///
+    /// let builder = || Limiter::builder(Limit::bucket(Rate::per_minute(1), 3)).max_keys(1_000);
+    /// let limiter = builder().clock(Manual::at_unix(Duration::from_secs(5_000))).build()?;
+    /// assert!(limiter.check_n("ada", 3).is_ok());
+    /// let mut snapshot = Vec::new();
+    /// assert_eq!(limiter.save(&mut snapshot)?, 1);
+    ///
+    /// // 60 s later, in another process.
+    /// let clock = Manual::at_unix(Duration::from_secs(5_060));
+    /// let restored = builder().clock(clock).restore(&snapshot[..])?;
+    /// assert!(restored.allow("ada"));
+    /// assert!(!restored.allow("ada"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "snapshot")]
+    pub fn restore(self, reader: impl std::io::Read) -> Result<Limiter<C>, crate::snapshot::RestoreError> {
+        let max_keys = self.settings.max_keys;
+        let make = self.making();
+        let (table, core) = crate::snapshot::restore(self.settings, KEYS_MAX, make, reader)?;
         Ok(Limiter { table, core, max_keys })
     }
 }
@@ -352,6 +406,29 @@ impl<C: Clock> Limiter<C> {
         self.table.hot().warm(fingerprint, self.core.engine.coarse_ns(), 1 << 20);
     }
 
+    /// Writes what every key has used to `writer`, for [`Builder::restore`] in a process to come, and says how many keys that
+    /// were. Keys that a fresh one could not be told from are left out; a key takes 24 bytes. Needs the feature
+    /// `snapshot`.
+    ///
+    /// Others may check meanwhile, and are not held up. Each key is written as it stood at one instant during the call: a
+    /// check that ended before `save` was called is in it, one that begins after it has returned is not, and what is
+    /// charged after a key's instant is forgiven by a restart. So is what forced evictions forgive during the call. Leased
+    /// tokens count as spent. What [`stats`](Self::stats) has counted is not saved.
+    ///
+    /// Writes are buffered. On a disk, write to a new file, [`sync_all`](std::fs::File::sync_all) it, and rename it over the
+    /// last one, so that there is always a whole one.
+    ///
+    /// **A snapshot is a secret of sorts**: it holds the seeds of the hash, and who reads them can choose keys that share a
+    /// count, or that crowd a part of the table. It does not hold keys, but 48 bits of each one's hash, by which a key that is
+    /// guessed is recognised.
+    ///
+    /// # Errors
+    /// What `writer` fails with; what it has been given is then no snapshot.
+    #[cfg(feature = "snapshot")]
+    pub fn save(&self, writer: impl std::io::Write) -> std::io::Result<u64> {
+        crate::snapshot::save(&self.table, &self.core, self.max_keys, writer)
+    }
+
     /// What it has counted since it was built; an estimate while other threads check.
     pub fn stats(&self) -> Stats {
         self.table.stats(&self.core.engine)
@@ -377,7 +454,7 @@ impl<C: Clock> Limiter<C> {
         &self.core.engine.clock
     }
 
-    /// How long after it was built the limiter's time lasts at least: 36 years for ordinary limits,
+    /// How long after it was built, or restored, the limiter's time lasts at least: 36 years for ordinary limits,
     /// seven always. From then on time stands still: nothing refills and no window ends.
     pub fn horizon(&self) -> Duration {
         self.core.horizon()

@@ -8,6 +8,8 @@ use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::sync::{Ordering, Tally};
 use crate::table::{Answer, Charged, Engine, Full, Hashing, Resets};
+#[cfg(feature = "snapshot")]
+use crate::time::timebase::saturating_ns;
 use crate::time::{Clock, Origin, Ticking};
 use crate::word::{Decided, Outcome, Rule};
 
@@ -44,6 +46,13 @@ impl<C: Clock> Settings<C> {
 
     /// Checks everything, and makes what decides.
     pub(crate) fn build(self, keys_max: usize) -> Result<Core<C>, ConfigError> {
+        let rule = self.rule(keys_max)?;
+        let hashing = self.hashing().unwrap_or_else(Hashing::random);
+        Ok(self.core(rule, hashing))
+    }
+
+    /// Checks everything.
+    pub(crate) fn rule(&self, keys_max: usize) -> Result<Rule, ConfigError> {
         let rule = Rule::new(&self.limit)?;
         if self.max_keys == 0 {
             return Err(ConfigError::Zero { field: "max_keys" });
@@ -51,19 +60,32 @@ impl<C: Clock> Settings<C> {
         if self.max_keys > keys_max {
             return Err(ConfigError::TooManyKeys { keys: self.max_keys, keys_max });
         }
+        Ok(rule)
+    }
+
+    /// How keys are to be hashed, if that was told.
+    pub(crate) fn hashing(&self) -> Option<Hashing> {
+        self.seed.map(Hashing::seeded)
+    }
+
+    /// What decides by this rule, from now on.
+    pub(crate) fn core(self, rule: Rule, hashing: Hashing) -> Core<C> {
         let clock = match self.clock {
             ClockChoice::Given(clock) => clock,
             ClockChoice::Later(make) => make(),
         };
-        let origin = match Rule::wall_periods_ns(&self.limit) {
-            Some((period_ns, longest_ns)) => Origin::on_wall(period_ns, longest_ns, &clock),
-            None => Origin::fixed(Rule::longest_period_ns(&self.limit), &clock),
+        let longest_ns = Rule::longest_period_ns(&self.limit);
+        // It starts one longest period above 0; on the wall's periods up to one later still.
+        let (origin, start_ns) = match Rule::wall_periods_ns(&self.limit) {
+            Some((period_ns, longest_ns)) => {
+                (Origin::on_wall(period_ns, longest_ns, &clock), longest_ns.saturating_mul(2))
+            }
+            None => (Origin::fixed(longest_ns, &clock), longest_ns),
         };
-        let hashing = self.seed.map_or_else(Hashing::random, Hashing::seeded);
         // ORDERING: Relaxed: numbers only have to differ.
         let number = LIMITERS.fetch_add(1, Ordering::Relaxed);
         let engine = Engine::new(rule, clock, origin);
-        Ok(Core { engine, hashing, limit: self.limit, number, resets: Resets::default() })
+        Core { engine, hashing, limit: self.limit, start_ns, number, resets: Resets::default() }
     }
 }
 
@@ -76,6 +98,8 @@ pub(crate) struct Core<C> {
     /// No other limiter of the process has it.
     pub(crate) number: u64,
     pub(crate) resets: Resets,
+    /// Where its time started, at the latest.
+    start_ns: u64,
 }
 
 /// How many limiters were built.
@@ -126,10 +150,20 @@ impl<C: Clock> Core<C> {
     }
 
     pub(crate) fn horizon(&self) -> Duration {
-        // It starts one longest period above 0; on the wall's periods up to one later still.
-        let periods = if self.engine.origin.follows_wall() { 2 } else { 1 };
-        let start_ns = Rule::longest_period_ns(&self.limit).saturating_mul(periods);
-        Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(start_ns))
+        Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(self.start_ns))
+    }
+
+    /// Has time go on from another limiter's: `resumed_ns` tells where it stood when the wall is so many nanoseconds after
+    /// the epoch, and here it is `earlier_ns` less.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn resume(&mut self, resumed_ns: impl Fn(u64) -> u64, earlier_ns: u64) {
+        let clock = &self.engine.clock;
+        let start_ns = |unix_ns| resumed_ns(unix_ns).saturating_sub(earlier_ns);
+        self.engine.origin = match Rule::wall_periods_ns(&self.limit) {
+            Some((period_ns, longest_ns)) => Origin::on_wall_from(period_ns, longest_ns, clock, start_ns),
+            None => Origin::fixed(start_ns(saturating_ns(clock.unix())), clock),
+        };
+        self.start_ns = self.engine.precise_ns();
     }
 
     pub(crate) fn resolution(&self) -> Duration {

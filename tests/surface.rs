@@ -28,6 +28,8 @@ fn answers_are_copied_and_limiters_are_shared() {
     is_copy::<WindowState>();
     is_error::<Denied>();
     is_error::<ConfigError>();
+    #[cfg(feature = "snapshot")]
+    is_error::<tidegate::RestoreError>();
     is_shared::<ExactLimiter<String, Ticking>>();
     is_shared::<ExactLimiter<u64, Precise>>();
     is_shared::<ExactLimiter<u64, Manual>>();

@@ -1,8 +1,9 @@
 //! What the fuzz targets share: the inputs they are made of, the two games that play a limiter
-//! against its twin, and the one that plays a table with little room.
+//! against its twin, the one that plays a table with little room, and the one of snapshots.
 
 pub mod bucket;
 pub mod input;
+pub mod snapshot;
 pub mod tables;
 pub mod windows;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::internals::{
-    Answer, Charged, Engine, Hot, Missed, Origin, Outcome, Rule, SlotTable, TABLE_BIT, WHOLE_DEBT,
+    Answer, Charged, Copied, Engine, Hot, Missed, Origin, Outcome, Rule, SlotTable, TABLE_BIT, WHOLE_DEBT,
 };
 use tidegate::{Clock, Limit, OnFull, Rate};
 
@@ -150,6 +150,19 @@ impl Scene {
     pub fn settle(&self, key: u64, ms: u64) -> Asked {
         let admitted = u64::from(passed(&self.table.settle(self.engine(ms), key)));
         Asked { key, ms, admitted }
+    }
+
+    /// What a snapshot by a thread whose clock stands at `ms` would hold: keys, and the tokens that they owe.
+    pub fn copied(&self, ms: u64) -> Vec<(u64, u64)> {
+        let engine = self.engine(ms);
+        let mut keys = Vec::new();
+        let each = |Copied { fingerprint, word, .. }| {
+            let moment = engine.rule.moment(engine.precise_ns(), fingerprint);
+            keys.push((fingerprint, engine.rule.parts(word, moment)[0].used));
+            Ok::<(), ()>(())
+        };
+        self.table.copy(engine, engine.precise_ns(), each).expect("nothing fails");
+        keys
     }
 
     /// What the key's own word owes, in tokens. **One value word a key**: two are a failure.

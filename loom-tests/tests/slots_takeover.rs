@@ -69,6 +69,26 @@ fn forced_eviction_with_equal_numbers_by_two() {
     });
 }
 
+/// A key that owes two is copied, three times over, while it is evicted by force for one that comes to owe one: each is
+/// copied with a word of its own, or not at all.
+#[test]
+fn copy_against_takeover() {
+    explore_rotated("copy against takeover", EXECUTIONS_LEAST, |roles: [usize; 2]| {
+        let scene = one_slot(OnFull::EvictLeast, &[10_000], 10_000, 2).share();
+        let it = scene.clone();
+        let copied = in_threads(roles, move |role| match role {
+            0 => [it.copied(10_000), it.copied(10_000), it.copied(10_000)].concat(),
+            _ => {
+                it.ask(NEW, 10_000, 1);
+                Vec::new()
+            }
+        });
+        for (key, owed) in copied.concat() {
+            assert!(matches!((key, owed), (OLD, 2) | (NEW, 1)), "key {key} with {owed}: {scene:?}");
+        }
+    });
+}
+
 /// Two newcomers judge one idle victim, and nobody may be evicted by force: one of them gets the slot.
 #[test]
 fn two_claims_of_one_victim() {

@@ -19,6 +19,8 @@ pub(crate) use places::PLACES_MAX;
 pub use places::Places;
 pub use resets::Resets;
 pub use single::Single;
+#[cfg(feature = "snapshot")]
+pub use slots::Copied;
 pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};

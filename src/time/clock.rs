@@ -39,7 +39,7 @@ pub trait Clock: Send + Sync {
         false
     }
 
-    /// Wall time since the Unix epoch; only [`Alignment::Clock`](crate::Alignment::Clock) asks for it.
+    /// Wall time since the Unix epoch; only [`Alignment::Clock`](crate::Alignment::Clock) and snapshots ask for it.
     fn unix(&self) -> Duration;
 
     /// The furthest that a coarse reading ever lagged behind.

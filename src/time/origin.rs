@@ -56,8 +56,19 @@ impl Origin {
     /// A time whose whole periods, of `period_ns` and of its multiple `longest_ns`, are whole
     /// periods of the wall clock; it stands one to two `longest_ns` above 0 now.
     pub fn on_wall<C: Clock>(period_ns: u64, longest_ns: u64, clock: &C) -> Self {
+        Self::on_wall_from(period_ns, longest_ns, clock, |unix_ns| longest_ns + unix_ns % longest_ns)
+    }
+
+    /// The same, which stands now where `start_ns` puts a wall that reads so many nanoseconds: at as many more than whole
+    /// `longest_ns`.
+    pub fn on_wall_from<C: Clock>(
+        period_ns: u64,
+        longest_ns: u64,
+        clock: &C,
+        start_ns: impl FnOnce(u64) -> u64,
+    ) -> Self {
         let (reading, unix_ns) = pair(clock);
-        let now_ns = longest_ns + unix_ns % longest_ns;
+        let now_ns = start_ns(unix_ns);
         Self {
             offset_ns: AtomicU64::new(now_ns.wrapping_sub(reading)),
             plain_until_ns: AtomicU64::new(end_of_window(now_ns, period_ns)),
@@ -78,6 +89,34 @@ impl Origin {
         // comparison is about to correct.
         let ns = reading.wrapping_add(self.offset_ns.load(Ordering::Relaxed));
         if ns < self.plain_until_ns.load(Ordering::Relaxed) { ns } else { self.exact_ns(reading, clock) }
+    }
+
+    /// The limiter's time now, and wall time, both in nanoseconds.
+    pub fn beside_wall<C: Clock>(&self, clock: &C) -> (u64, u64) {
+        let (reading, unix_ns) = pair(clock);
+        (self.ns(reading, clock), unix_ns)
+    }
+
+    /// Where time goes on that stood at `then_ns` when the wall did at `wall_then_ns`, and found it at `wall_ns` again: as much
+    /// later as the wall is, and no earlier if the wall was set back.
+    ///
+    /// Time whose whole `longest_ns` are whole periods of the wall clock stays so. It may not have followed the wall since the
+    /// end of a window: that is made good by the shorter way. A wall that was set back takes it back, as it does while a
+    /// limiter runs: by less than `longest_ns`.
+    pub fn resumed_ns(then_ns: u64, wall_then_ns: u64, wall_ns: u64, longest_ns: Option<u64>) -> u64 {
+        let later_ns = wall_ns.saturating_sub(wall_then_ns);
+        let Some(longest_ns) = longest_ns else {
+            return then_ns.saturating_add(later_ns);
+        };
+        let longest = i128::from(longest_ns);
+        let ahead = (i128::from(then_ns) - i128::from(wall_then_ns)).rem_euclid(longest);
+        let ahead = if ahead > longest / 2 { ahead - longest } else { ahead };
+        let back = wall_then_ns.saturating_sub(wall_ns) % longest_ns;
+        let ns = i128::from(then_ns) - ahead + i128::from(later_ns) - i128::from(back);
+        // Less than two periods below 0, if at all: another place of the same kind.
+        let ns = if ns < 0 { ns.rem_euclid(longest) } else { ns };
+        // Beyond 64 bits no time is left anyway.
+        u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
     /// Whether it may take time back, as the wall does.
@@ -259,6 +298,41 @@ mod tests {
         assert_eq!(now(&clock, &origin), 0);
         clock.set(Duration::from_secs(1_000));
         assert_eq!(now(&clock, &origin), 300 * SECOND, "the wall was not followed");
+    }
+
+    #[test]
+    fn time_goes_on_as_much_later_as_the_wall_is() {
+        // Then 350 s, at 1 000 s of the wall.
+        let resumed =
+            |wall: u64| Origin::resumed_ns(350 * SECOND, 1_000 * SECOND, wall * SECOND, None) / SECOND;
+        assert_eq!([1_000, 1_007, 5_000].map(resumed), [350, 357, 4_350]);
+        assert_eq!([0, 999].map(resumed), [350, 350], "set back: nothing has passed");
+        assert_eq!(Origin::resumed_ns(u64::MAX - 5, 0, 9, None), u64::MAX);
+    }
+
+    #[test]
+    fn time_on_the_wall_goes_on_in_step_with_it() {
+        // 1 000 s is 100 s into a period of 300.
+        let from = |then: u64, wall: u64| {
+            Origin::resumed_ns(then * SECOND, 1_000 * SECOND, wall * SECOND, Some(300 * SECOND)) / SECOND
+        };
+        assert_eq!([1_000, 1_007, 5_000].map(|wall| from(400, wall)), [400, 407, 4_400]);
+        // It was 3 s ahead of the wall, or behind it, and has not compared since.
+        assert_eq!([from(403, 1_007), from(397, 1_007), from(397, 1_000)], [407, 407, 400]);
+        // Set back: by as much, less whole periods.
+        assert_eq!([999, 950, 701, 700, 699, 0].map(|wall| from(400, wall)), [399, 350, 101, 400, 399, 300]);
+        assert_eq!([from(100, 999), from(100, 701), from(50, 900)], [99, 101, 0]);
+        // Whatever a file says.
+        let longest = Some(300 * SECOND);
+        for (then, wall_then, wall) in
+            [(0, 1, 0), (0, u64::MAX, 0), (u64::MAX, 0, u64::MAX), (u64::MAX, u64::MAX, 1)]
+        {
+            let ns = Origin::resumed_ns(then, wall_then, wall, longest);
+            assert!(
+                ns == u64::MAX || ns % (300 * SECOND) == wall % (300 * SECOND),
+                "{then} {wall_then} {wall}: {ns}"
+            );
+        }
     }
 
     #[test]

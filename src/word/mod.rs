@@ -258,6 +258,39 @@ impl Rule {
         }
     }
 
+    /// Whether the rule can have left this word at `moment` or before: for words that come from outside. The word 0
+    /// is nobody's, and no.
+    pub fn can_leave(&self, word: u64, moment: u64) -> bool {
+        word != 0
+            && match &self.kind {
+                Kind::Bucket(bucket) => bucket.left_at(word) <= moment,
+                Kind::Windows(windows) => windows.can_leave(word, moment),
+            }
+    }
+
+    /// Where a limiter's time may begin anew instead of going on at `ns`: about one `longest_ns` above 0, and as many
+    /// units earlier. Every word moved [earlier](Self::earlier) by those owes then what it owes at `ns`, and never
+    /// ends sooner.
+    pub fn begin_anew(&self, ns: u64, longest_ns: u64) -> (u64, u64) {
+        match &self.kind {
+            // What `ns` is above a whole unit is lost, to the bucket's favour.
+            Kind::Bucket(_) => (longest_ns, self.time.units(ns).saturating_sub(self.time.units(longest_ns))),
+            Kind::Windows(windows) => {
+                let periods = (ns / longest_ns).saturating_sub(1);
+                (ns - periods * longest_ns, windows.longest().saturating_mul(periods))
+            }
+        }
+    }
+
+    /// The word as it would be if everything had been so many units earlier, whole longest periods if it is a window's;
+    /// `None` for one that is idle then, since no time is as early.
+    pub fn earlier(&self, word: u64, units: u64) -> Option<u64> {
+        match &self.kind {
+            Kind::Bucket(_) => word.checked_sub(units).filter(|&arrival| arrival != 0),
+            Kind::Windows(windows) => windows.earlier(word, units),
+        }
+    }
+
     /// The one or two parts of the limit at `moment`. A single part stands twice, so that callers
     /// need no case for it.
     pub fn parts(&self, word: u64, moment: u64) -> [Part; 2] {

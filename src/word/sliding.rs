@@ -20,7 +20,7 @@ use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Window};
 use crate::time::timebase::{
-    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, beyond_horizon, nanoseconds,
+    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds,
 };
 
 /// A sliding window and the layout of its word.
@@ -229,6 +229,23 @@ impl Sliding {
     /// The start of the window that the word counts in.
     pub(super) fn left_at(&self, word: u64) -> u64 {
         self.layout.unpack(word).window * self.period
+    }
+
+    /// Units of a window.
+    pub(super) fn period(&self) -> u64 {
+        self.period
+    }
+
+    /// Whether such a word can have been left at `moment` or before.
+    pub(super) fn can_leave(&self, word: u64, moment: u64) -> bool {
+        word <= VALUE_MAX && self.left_at(word) <= moment
+    }
+
+    /// The word whose windows are so many units earlier, whole periods.
+    pub(super) fn earlier(&self, word: u64, units: u64) -> Option<u64> {
+        let counts = self.layout.unpack(word);
+        let window = counts.window.checked_sub(units / self.period)?;
+        Some(self.layout.pack(SlidingCounts { window, ..counts }))
     }
 
     pub(super) fn part(&self, word: u64, moment: u64) -> Part {

@@ -296,3 +296,4 @@ proptest! {
 }
 
 mod examples;
+mod moved;

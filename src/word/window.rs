@@ -6,7 +6,7 @@ use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Window};
 use crate::time::timebase::{
-    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, beyond_horizon, nanoseconds,
+    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds,
 };
 
 /// One or two windows and the layout of their word. A single window is a burst window whose sustain
@@ -166,6 +166,11 @@ impl Windowed {
         self.phases
     }
 
+    /// The longest period in units.
+    pub(super) fn longest(&self) -> u64 {
+        self.ratio << self.fraction_bits
+    }
+
     /// Steps of the grid in a burst period, as a power of two.
     #[inline]
     fn steps(&self) -> u32 {
@@ -310,6 +315,24 @@ impl Windowed {
     pub(super) fn left_at(&self, word: u64) -> u64 {
         let burst_end = self.ends(&self.layout.unpack(word)).0;
         burst_end - (1 << self.fraction_bits)
+    }
+
+    /// Whether such windows and counts can have been left at `moment` or before. Both windows count the same requests,
+    /// the sustain window for longer, until one of the counts has reached its end. (A charge may count above the limits.)
+    pub(super) fn can_leave(&self, word: u64, moment: u64) -> bool {
+        let counts = self.layout.unpack(word);
+        let began = counts.time + (counts.index << self.steps());
+        let is_known = counts.sustain < self.layout.sustain_max() && counts.burst < self.layout.burst_max();
+        let adds_up = self.is_single() || counts.sustain >= counts.burst || !is_known;
+        word <= VALUE_MAX && counts.index < self.ratio && began <= self.on_grid(moment) && adds_up
+    }
+
+    /// The word whose windows are so many units earlier, whole longest periods.
+    pub(super) fn earlier(&self, word: u64, units: u64) -> Option<u64> {
+        debug_assert!(units.is_multiple_of(self.longest()) || units == u64::MAX);
+        let counts = self.layout.unpack(word);
+        let time = counts.time.checked_sub(self.on_grid(units))?;
+        Some(self.layout.pack(Counts { time, ..counts }))
     }
 
     /// When the burst window and the sustain window of these counts end, in units.

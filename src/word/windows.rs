@@ -103,6 +103,30 @@ impl Windows {
         }
     }
 
+    /// The longest period in units.
+    pub(super) fn longest(&self) -> u64 {
+        match self {
+            Self::Fixed(windowed) => windowed.longest(),
+            Self::Sliding(sliding) => sliding.period(),
+        }
+    }
+
+    /// Whether such a word can have been left at `moment` or before.
+    pub(super) fn can_leave(&self, word: u64, moment: u64) -> bool {
+        match self {
+            Self::Fixed(windowed) => windowed.can_leave(word, moment),
+            Self::Sliding(sliding) => sliding.can_leave(word, moment),
+        }
+    }
+
+    /// The word whose windows are so many units earlier, whole longest periods.
+    pub(super) fn earlier(&self, word: u64, units: u64) -> Option<u64> {
+        match self {
+            Self::Fixed(windowed) => windowed.earlier(word, units),
+            Self::Sliding(sliding) => sliding.earlier(word, units),
+        }
+    }
+
     pub(super) fn parts(&self, word: u64, moment: u64) -> [Part; 2] {
         match self {
             Self::Fixed(windowed) => windowed.parts(word, moment),

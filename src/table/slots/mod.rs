@@ -49,12 +49,16 @@
 //! each publish and then scan, one at least sees the other's.
 
 mod claim;
+#[cfg(feature = "snapshot")]
+mod copies;
 mod line;
 mod once;
 mod stats;
 #[cfg(tidegate_loom)]
 mod stops;
 
+#[cfg(feature = "snapshot")]
+pub use copies::Copied;
 pub use line::Lines;
 use line::{
     CLAIMED, LINES_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending_for, is_value,
