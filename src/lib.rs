@@ -1,12 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 mod account;
+#[cfg(feature = "tokio")]
+mod acquire;
 mod answer;
 mod decision;
 mod error;
 mod exact;
 mod limit;
 mod limiter;
+#[cfg(feature = "tokio")]
+mod queue;
 mod receipt;
 mod settings;
 mod single;

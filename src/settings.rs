@@ -6,6 +6,8 @@ use crate::answer::{Denied, Pass, Snapshot, Standing};
 use crate::decision::Reason;
 use crate::error::ConfigError;
 use crate::limit::Limit;
+#[cfg(feature = "tokio")]
+use crate::queue::Queues;
 use crate::sync::{Ordering, Tally};
 use crate::table::{Answer, Charged, Engine, Full, Hashing, Resets};
 use crate::time::{Clock, Origin, Ticking};
@@ -63,7 +65,15 @@ impl<C: Clock> Settings<C> {
         // ORDERING: Relaxed: numbers only have to differ.
         let number = LIMITERS.fetch_add(1, Ordering::Relaxed);
         let engine = Engine::new(rule, clock, origin);
-        Ok(Core { engine, hashing, limit: self.limit, number, resets: Resets::default() })
+        Ok(Core {
+            engine,
+            hashing,
+            limit: self.limit,
+            number,
+            resets: Resets::default(),
+            #[cfg(feature = "tokio")]
+            queues: Queues::default(),
+        })
     }
 }
 
@@ -76,6 +86,9 @@ pub(crate) struct Core<C> {
     /// No other limiter of the process has it.
     pub(crate) number: u64,
     pub(crate) resets: Resets,
+    /// No check looks at them.
+    #[cfg(feature = "tokio")]
+    pub(crate) queues: Queues,
 }
 
 /// How many limiters were built.

@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The rows from the top down; `lib.rs` stands above them.
-const ROWS: [&[&str]; 10] = [
+const ROWS: [&[&str]; 11] = [
     &["http", "notify"],
     &["policy"],
+    &["acquire"],
     &["limiter", "exact", "single"],
     &["account"],
     &["settings"],
@@ -21,7 +22,7 @@ const ROWS: [&[&str]; 10] = [
     &["answer", "receipt"],
     &["word"],
     &["limit", "time"],
-    &["error", "decision", "sync"],
+    &["error", "decision", "sync", "queue"],
 ];
 
 /// What only one module and those below it may name, and the module's path.
