@@ -67,7 +67,7 @@ use crate::word::Order;
 /// ```
 pub struct ExactLimiter<K, C = Ticking> {
     table: ExactTable<PapayaMap<K>>,
-    core: Core<C>,
+    pub(crate) core: Core<C>,
 }
 
 /// Settings of an [`ExactLimiter`] to be.

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod account;
+#[cfg(feature = "tokio")]
+mod acquire;
 mod all;
 mod answer;
 mod decision;
@@ -8,6 +10,8 @@ mod error;
 mod exact;
 mod limit;
 mod limiter;
+#[cfg(feature = "tokio")]
+mod queue;
 mod receipt;
 mod settings;
 mod single;

@@ -48,7 +48,7 @@ const KEYS_MAX: usize = 1 << 48;
 /// ```
 pub struct Limiter<C = Ticking> {
     table: SlotTable,
-    core: Core<C>,
+    pub(crate) core: Core<C>,
     max_keys: usize,
 }
 

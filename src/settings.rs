@@ -6,6 +6,8 @@ use crate::answer::{Denied, Pass, Snapshot, Standing};
 use crate::decision::Reason;
 use crate::error::ConfigError;
 use crate::limit::Limit;
+#[cfg(feature = "tokio")]
+use crate::queue::Queues;
 use crate::sync::{Ordering, Tally};
 use crate::table::{Answer, Charged, Engine, Full, Hashing, Resets};
 #[cfg(feature = "snapshot")]
@@ -85,7 +87,16 @@ impl<C: Clock> Settings<C> {
         // ORDERING: Relaxed: numbers only have to differ.
         let number = LIMITERS.fetch_add(1, Ordering::Relaxed);
         let engine = Engine::new(rule, clock, origin);
-        Core { engine, hashing, limit: self.limit, start_ns, number, resets: Resets::default() }
+        Core {
+            engine,
+            hashing,
+            limit: self.limit,
+            start_ns,
+            number,
+            resets: Resets::default(),
+            #[cfg(feature = "tokio")]
+            queues: Queues::default(),
+        }
     }
 }
 
@@ -100,6 +111,9 @@ pub(crate) struct Core<C> {
     pub(crate) resets: Resets,
     /// Where its time started, at the latest.
     start_ns: u64,
+    /// No check looks at them.
+    #[cfg(feature = "tokio")]
+    pub(crate) queues: Queues,
 }
 
 /// How many limiters were built.

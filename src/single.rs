@@ -29,7 +29,7 @@ use crate::time::{Clock, Ticking};
 /// ```
 pub struct SingleLimiter<C = Ticking> {
     single: Single,
-    core: Core<C>,
+    pub(crate) core: Core<C>,
 }
 
 /// Settings of a [`SingleLimiter`] to be.

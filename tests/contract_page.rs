@@ -27,12 +27,12 @@ fn named(row: &str) -> Vec<(&str, &str)> {
 fn fault(source: &str, function: &str, may_be_ignored: bool) -> Option<&'static str> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let start = format!("fn {function}(");
-    let Some(at) = lines.iter().position(|line| line.starts_with(&start)) else {
+    let Some(at) = lines.iter().position(|line| line.trim_start_matches("async ").starts_with(&start)) else {
         return Some("has no such function");
     };
     let above =
         || lines[..at].iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
-    if !above().any(|line| *line == "#[test]") {
+    if !above().any(|line| *line == "#[test]" || line.starts_with("#[tokio::test")) {
         return Some("has that function, but not as a test");
     }
     if !may_be_ignored && above().any(|line| line.starts_with("#[ignore")) {
@@ -83,16 +83,18 @@ fn every_line_names_tests_that_exist() {
 #[test]
 fn a_name_that_leads_nowhere_is_caught() {
     let source = "#[test]\nfn good() {}\nfn helper() {}\n\n#[test]\n#[ignore = \"slow\"]\nfn slow() {}\n\
+                  #[tokio::test(start_paused = true)]\nasync fn waits() {}\nasync fn idles() {}\n\
                   proptest! {\n    /// Words.\n    #[test]\n    fn any(n in 0..3) {}\n}\n// fn comment() {}\n";
     let read = |path: &str| (path == "tests/a.rs").then(|| source.to_owned());
     for (cell, expected) in [
-        ("`tests/a.rs::good`, `tests/a.rs::any`", None),
+        ("`tests/a.rs::good`, `tests/a.rs::any`, `tests/a.rs::waits`", None),
         ("argued only: so it is", None),
         ("", Some("names no test")),
         ("`good`", Some("names no test")),
         ("`tests/a.rs::goo`", Some("no such function")),
         ("`tests/a.rs::comment`", Some("no such function")),
         ("`tests/a.rs::good`, `tests/a.rs::helper`", Some("not as a test")),
+        ("`tests/a.rs::waits`, `tests/a.rs::idles`", Some("not as a test")),
         ("`tests/a.rs::slow`", Some("ignores it")),
         ("`tests/b.rs::good`", Some("there is no")),
     ] {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const ROWS: [&[&str]; 12] = [
     &["http", "notify"],
     &["policy"],
-    &["all"],
+    &["acquire", "all"],
     &["limiter", "exact", "single"],
     &["account"],
     &["snapshot"],
@@ -23,7 +23,7 @@ const ROWS: [&[&str]; 12] = [
     &["answer", "receipt"],
     &["word"],
     &["limit", "time"],
-    &["error", "decision", "sync"],
+    &["error", "decision", "sync", "queue"],
 ];
 
 /// What only one module and those below it may name, and the module's path.

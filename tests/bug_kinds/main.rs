@@ -10,12 +10,17 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[cfg(feature = "tokio")]
+#[path = "../common/paused.rs"]
+mod paused;
 
 mod arithmetic;
 mod clock;
 mod edges;
 mod memory;
 mod races;
+#[cfg(feature = "tokio")]
+mod waiting;
 
 use std::time::Duration;
 
