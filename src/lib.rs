@@ -27,6 +27,7 @@ pub use receipt::{Receipt, Reservation};
 pub use single::{SingleBuilder, SingleLimiter};
 pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
+pub use word::CarryOver;
 
 #[doc = include_str!("../docs/contract.md")]
 pub mod contract {}
@@ -37,8 +38,8 @@ pub mod contract {}
 pub mod internals {
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     pub use crate::table::{
-        Answer, Ask, Charged, Engine, Entry, ExactTable, Full, Hashing, Hot, Lease, Lines, Map, Missed,
-        Ordered, PapayaMap, Places, Resets, SEALED, Single, SlotTable, Stored,
+        Answer, Ask, Charged, Engine, Entry, Era, Eras, ExactTable, Full, Hashing, Hot, Lease, Lines, Map,
+        Missed, Ordered, PapayaMap, Places, Resets, SEALED, Single, SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{

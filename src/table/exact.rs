@@ -29,10 +29,10 @@
 use std::borrow::Borrow;
 
 use super::places::{LIVE, Places, Reserved};
-use super::{Answer, Ask, Engine, Full, Ordered};
-use crate::sync::{AtomicU64, Ordering, Padded};
+use super::{Answer, Ask, Engine, Era, Full, Ordered};
+use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
-use crate::word::{Order, TABLE_BIT};
+use crate::word::{Order, TABLE_BIT, VALUE_MAX};
 
 /// The word of an entry that is leaving the map.
 pub const SEALED: u64 = TABLE_BIT;
@@ -200,6 +200,24 @@ impl<M> ExactTable<M> {
         engine.order(entry.word, hash | LIVE, order, place, is_good)
     }
 
+    /// Has every word adopted by a new era, and every entry promoted that has none yet: who promotes it may not know of
+    /// the era.
+    pub fn walk<K, C>(&self, engine: &Engine<C>, era: Era<'_>)
+    where
+        M: Map<K>,
+        C: Clock,
+    {
+        let guard = self.map.guard();
+        for (place, hash) in self.places.held() {
+            let Some(entry) = self.map.get_at(hash, place, &guard) else { continue };
+            // ORDERING: Acquire, as in `look_everywhere`.
+            if entry.word.load(Ordering::Acquire) == PENDING {
+                _ = self.promote(engine, entry, hash, 0_u64);
+            }
+            engine.adopt(entry.word, era);
+        }
+    }
+
     /// The word of a key as it stands, and the precise time just after it was read; 0 if the key has none, as a fresh
     /// one. Changes nothing.
     pub fn peek<K, Q, C>(&self, engine: &Engine<C>, hash: u64, key: &Q) -> (u64, u64)
@@ -235,9 +253,9 @@ impl<M> ExactTable<M> {
         A: Ask,
     {
         let ns = engine.coarse_ns();
-        let fresh = || ask.decide(engine, 0, ns, hash, 0);
+        let fresh = || ask.decide(engine.era(), 0, ns, hash, 0);
         // A cost of 0, or one that can never fit, is not remembered and creates no key.
-        let is_remembered = fresh().0 != 0;
+        let is_remembered = fresh().0 & VALUE_MAX != 0;
         for _ in 0..ATTEMPTS {
             let Some(entry) = self.map.get(hash, key, guard) else {
                 if !is_remembered {
@@ -294,8 +312,11 @@ impl<M> ExactTable<M> {
         // ORDERING: Relaxed: the entry was found by an Acquire of the map's, and its key's last eviction
         // came before that entry.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
-        let first = engine.rule.begin(engine.rule.moment(ns, hash), 0);
-        let (next, answer) = ask.decide(engine, first, ns, hash, entry.place.into());
+        // ORDERING: SeqCst: whoever changes the limit finds the mark, or is found here; see `eras`.
+        fence(Ordering::SeqCst);
+        let era = engine.era();
+        let first = era.rule.begin(era.rule.moment(ns, hash), 0);
+        let (next, answer) = ask.decide(era, first, ns, hash, entry.place.into());
         // ORDERING: AcqRel, as in `charge`.
         let promoted = entry.word.compare_exchange(PENDING, next, Ordering::AcqRel, Ordering::Acquire);
         promoted.is_ok().then_some(answer)
@@ -333,19 +354,20 @@ impl<M> ExactTable<M> {
     {
         let (place, hash) = self.places.visit()?;
         let entry = self.map.get_at(hash, place, guard)?;
-        let rule = &engine.rule;
         // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word, whose own order
         // decides which came first.
         let word = entry.word.load(Ordering::Relaxed);
+        let era = engine.era();
+        let (rule, value) = (era.rule, era.value(word, ns));
         match word {
             SEALED => {
                 self.remove(hash, place, guard);
                 return None;
             }
             PENDING => return None,
-            _ if rule.is_idle(word, rule.moment(ns, hash)) => {}
+            _ if rule.is_idle(value, rule.moment(ns, hash)) => {}
             _ => {
-                let idle_at = rule.idle_from(word).saturating_sub(rule.phase(hash));
+                let idle_at = rule.idle_from(value).saturating_sub(rule.phase(hash));
                 let idle_at_ns = rule.time().first_ns_at(idle_at);
                 return Some(idle_at_ns.unwrap_or(u64::MAX));
             }

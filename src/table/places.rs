@@ -121,6 +121,15 @@ impl Places {
         self.slot(place).store(hash, Ordering::Relaxed);
     }
 
+    /// HELD
+    pub fn held(&self) -> impl Iterator<Item = (u32, u64)> {
+        let used = u32::try_from(self.fresh.0.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+        (0..used).filter_map(|place| {
+            let hash = self.slot(place).load(Ordering::Relaxed);
+            (hash & LIVE != 0).then_some((place, hash))
+        })
+    }
+
     /// Moves the hand on by one; the place under it and the hash of its key, if one stands there.
     pub fn visit(&self) -> Option<(u32, u64)> {
         // ORDERING: Relaxed: the hand is a hint where to look, and `fresh` only bounds it.

@@ -157,6 +157,11 @@ impl Windowed {
         &self.layout
     }
 
+    /// The burst (or only) limit, and the sustain limit if there is one.
+    pub(super) fn limits(&self) -> [u64; 2] {
+        [self.burst, self.sustain]
+    }
+
     /// Phases lie below this: one longest period in units under [`Alignment::PerKey`], else 0.
     pub(super) fn phases(&self) -> u64 {
         if self.alignment == Alignment::PerKey { self.ratio << self.fraction_bits } else { 0 }
