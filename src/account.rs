@@ -51,14 +51,20 @@ impl<C: Clock> Core<C> {
         order: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> Result<Reservation, Denied> {
         if self.engine.rule.turn(0).is_none() {
-            let snapshot = self.snapshot(0, self.engine.precise_ns(), key.fingerprint);
-            return Err(Denied { snapshot, cost, reason: Reason::Unsupported, room_at_ns: 0 });
+            // So it is under every limit that may follow.
+            let standing = self.standing((0, self.engine.precise_ns()), key.fingerprint);
+            return Err(Denied {
+                snapshot: standing.snapshot,
+                cost,
+                reason: Reason::Unsupported,
+                room_at_ns: 0,
+            });
         }
         self.engine.note_debts();
         let order_of = Order::Reserve { cost, wait_ns_max: saturating_ns(wait_max) };
         let receipt = self.pay(key, cost, order_of, order)?;
-        let Snapshot { word, ns, .. } = receipt.snapshot;
-        let turn_ns = self.engine.rule.turn(word).and_then(|turn| self.engine.rule.time().first_ns_at(turn));
+        let Snapshot { rule, word, ns, .. } = receipt.snapshot;
+        let turn_ns = rule.turn(word).and_then(|turn| rule.time().first_ns_at(turn));
         let wait_ns = if cost == 0 { 0 } else { turn_ns.unwrap_or(0).saturating_sub(ns) };
         Ok(Reservation { receipt, wait: Duration::from_nanos(wait_ns) })
     }
@@ -70,7 +76,7 @@ impl<C: Clock> Core<C> {
         order: Order,
         carry_out: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> Result<Receipt, Denied> {
-        let resets = self.resets.count(key.hash);
+        let resets = self.voided(key.hash);
         let Ordered { done, ns, owner, .. } = match carry_out(order) {
             Ok(ordered) if ordered.done.outcome == Outcome::Pass => ordered,
             Ok(Ordered { done, ns, .. }) => {
@@ -113,6 +119,11 @@ impl<C: Clock> Core<C> {
         self.give_back(receipt, hot, order, carry_out) > 0
     }
 
+    /// A number that changes whenever earlier receipts of the key become void: by a reset, or a change of the limit.
+    fn voided(&self, hash: u64) -> u64 {
+        self.resets.count(hash).wrapping_add(self.engine.eras.changes() << 32)
+    }
+
     fn give_back(
         &self,
         receipt: &Receipt,
@@ -120,11 +131,11 @@ impl<C: Clock> Core<C> {
         order: Order,
         carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
-        let is_good = || self.resets.count(receipt.hash) == receipt.resets;
+        let is_good = || self.voided(receipt.hash) == receipt.resets;
         if receipt.limiter != self.number || receipt.charged == 0 || !is_good() {
             return 0;
         }
-        carry_out(order, &is_good).map_or(0, |ordered| self.gave(ordered, hot, receipt.hash))
+        carry_out(order, &is_good).map_or(0, |ordered| Self::gave(ordered, hot))
     }
 
     /// Gives back up to `tokens` of what the key has used, whoever paid it; how much.
@@ -132,10 +143,9 @@ impl<C: Clock> Core<C> {
         &self,
         tokens: u64,
         hot: Option<&Hot>,
-        key: Named,
         order: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> u64 {
-        order(Order::Credit(tokens)).map_or(0, |ordered| self.gave(ordered, hot, key.fingerprint))
+        order(Order::Credit(tokens)).map_or(0, |ordered| Self::gave(ordered, hot))
     }
 
     /// Makes the key one that was never seen. False if too many races were lost.
@@ -146,14 +156,13 @@ impl<C: Clock> Core<C> {
         order: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> bool {
         let ordered = self.resets.around(key.hash, || order(Order::Reset));
-        ordered.map(|ordered| self.gave(ordered, hot, key.fingerprint)).is_ok()
+        ordered.map(|ordered| Self::gave(ordered, hot)).is_ok()
     }
 
     /// Something was given back to a key, perhaps one that threads knew to be dry.
-    fn gave(&self, ordered: Ordered, hot: Option<&Hot>, fingerprint: u64) -> u64 {
-        let moment = self.engine.rule.moment(ordered.ns, fingerprint);
+    fn gave(ordered: Ordered, hot: Option<&Hot>) -> u64 {
         if let Some(hot) = hot
-            && self.engine.rule.dry_until(ordered.before, moment).is_some()
+            && ordered.was_dry
         {
             hot.wet();
         }

@@ -78,6 +78,16 @@ pub enum ConfigError {
     },
     /// A sliding window under `Alignment::FirstRequest`.
     SlidingFromFirstRequest,
+    /// A limit that is to follow another has another shape, period or alignment. What words count would not mean the same.
+    DoesNotFollow {
+        /// What differs, as `kind`, `window period`, `burst period`, `sustain period`, `alignment`.
+        field: &'static str,
+    },
+    /// The limiter has had so many different limits that it has no place for another.
+    TooManyLimits {
+        /// How many it may have.
+        limits_max: usize,
+    },
     /// The system has no memory for a table of so many keys.
     NoMemory {
         /// `max_keys` as given.
@@ -123,6 +133,16 @@ impl fmt::Display for ConfigError {
             Self::SlidingFromFirstRequest => f.write_str(
                 "alignment of a sliding window is FirstRequest; it must be Clock or PerKey, for it never begins anew",
             ),
+            Self::DoesNotFollow { field } => write!(
+                f,
+                "{field} differs from that of the limit that the limiter was built with; a change keeps it"
+            ),
+            Self::TooManyLimits { limits_max } => {
+                write!(
+                    f,
+                    "limit is one more than the {limits_max} different ones that a limiter may have had"
+                )
+            }
             Self::NoMemory { keys } => {
                 write!(f, "max_keys is {keys}; there is no memory for a table of so many")
             }

@@ -15,7 +15,7 @@ use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
 use crate::table::{ExactTable, Full, Ordered, PLACES_MAX, PapayaMap, Seen};
 use crate::time::{Clock, Ticking};
-use crate::word::Order;
+use crate::word::{CarryOver, Order};
 
 /// A limiter that keeps each key whole: two keys never share a count, however their hashes fall.
 ///
@@ -206,7 +206,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let named = self.named(key);
-        self.core.credit(tokens, None, named, |order| self.order(named, key, order))
+        self.core.credit(tokens, None, |order| self.order(named, key, order))
     }
 
     /// Makes `key` one that was never seen, as [`Limiter::reset`](crate::Limiter::reset) does; it keeps its place.
@@ -372,9 +372,17 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         self.table.max_keys()
     }
 
-    /// The limit it was built from.
+    /// Changes the limit while requests are decided, as [`Limiter::set_limit`](crate::Limiter::set_limit) does.
+    ///
+    /// # Errors
+    /// A [`ConfigError`], and nothing is changed, in the cases told there.
+    pub fn set_limit(&self, limit: Limit, carry_over: CarryOver) -> Result<(), ConfigError> {
+        self.core.set_limit(limit, carry_over, None, |era| self.table.walk(&self.core.engine, era))
+    }
+
+    /// The limit that is in force.
     pub fn limit(&self) -> Limit {
-        self.core.limit
+        self.core.limit()
     }
 
     /// The clock it runs on.
@@ -398,7 +406,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
 impl<K, C> fmt::Debug for ExactLimiter<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExactLimiter")
-            .field("limit", &self.core.limit)
+            .field("limit", &self.core.limit())
             .field("max_keys", &self.table.max_keys())
             .finish_non_exhaustive()
     }

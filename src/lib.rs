@@ -35,6 +35,7 @@ pub use single::{SingleBuilder, SingleLimiter};
 pub use snapshot::RestoreError;
 pub use table::{OnFull, Stats};
 pub use time::{Clock, Manual, Precise, Ticking};
+pub use word::CarryOver;
 
 #[doc = include_str!("../docs/contract.md")]
 pub mod contract {}
@@ -47,8 +48,8 @@ pub mod internals {
     #[cfg(feature = "snapshot")]
     pub use crate::table::Copied;
     pub use crate::table::{
-        Answer, Ask, Charged, Engine, Entry, ExactTable, Full, Hashing, Hot, Lease, Lines, Map, Missed,
-        Ordered, PapayaMap, Places, Resets, SEALED, Seen, Single, SlotTable, Stored,
+        Answer, Ask, Charged, Engine, Entry, Era, Eras, ExactTable, Full, Hashing, Hot, Lease, Lines, Map,
+        Missed, Ordered, PapayaMap, Places, Resets, SEALED, Seen, Single, SlotTable, Stored,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::error::ConfigError;
+
 /// So many tokens in so much time, refilled evenly.
 ///
 /// From 1 a year to 10^10 a second, each exact: no rate is rounded to whole nanoseconds.
@@ -261,6 +263,28 @@ impl Limit {
             Some(tokens) => tokens,
             None => burst,
         }
+    }
+
+    /// Whether a limiter that was built with the limit `first` may go on with this one: windows must be the same but for
+    /// their limits.
+    pub(crate) fn follows(&self, first: &Self) -> Result<(), ConfigError> {
+        let same = |field, same: bool| if same { Ok(()) } else { Err(ConfigError::DoesNotFollow { field }) };
+        match (self.shape, first.shape) {
+            (Shape::Bucket { .. }, Shape::Bucket { .. }) => return Ok(()),
+            (Shape::Window(window), Shape::Window(other))
+            | (Shape::Sliding(window), Shape::Sliding(other)) => {
+                same("window period", window.period == other.period)?;
+            }
+            (
+                Shape::BurstSustain { burst, sustain },
+                Shape::BurstSustain { burst: first_burst, sustain: first_sustain },
+            ) => {
+                same("burst period", burst.period == first_burst.period)?;
+                same("sustain period", sustain.period == first_sustain.period)?;
+            }
+            _ => return same("kind", false),
+        }
+        same("alignment", self.alignment == first.alignment)
     }
 
     pub(crate) const fn shape(&self) -> Shape {

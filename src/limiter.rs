@@ -10,9 +10,9 @@ use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
-use crate::table::{Answer, Hot, OnFull, SlotTable, Stats};
+use crate::table::{Hot, OnFull, SlotTable, Stats};
 use crate::time::{Clock, Ticking};
-use crate::word::Outcome;
+use crate::word::{CarryOver, Outcome};
 
 /// Keys beyond which memory sizes no longer fit 64 bits.
 const KEYS_MAX: usize = 1 << 48;
@@ -211,7 +211,7 @@ impl<C: Clock> Limiter<C> {
     fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);
         match self.table.check_once(&self.core.engine, hash, cost) {
-            Ok(charged) => self.core.respond(Answer::Decided(charged), fingerprint, cost),
+            Ok(charged) => self.core.respond_at_once(charged, fingerprint, cost),
             Err(missed) => {
                 let answer = self.table.check_on(&self.core.engine, hash, cost, missed);
                 self.core.respond(answer, fingerprint, cost)
@@ -323,7 +323,7 @@ impl<C: Clock> Limiter<C> {
     /// `tokens` to what the key may be admitted** in any time that the call falls into: prefer receipts.
     pub fn refund_key<K: Hash + ?Sized>(&self, key: &K, tokens: u64) -> u64 {
         let key = self.named(key);
-        self.core.credit(tokens, Some(self.table.hot()), key, |order| {
+        self.core.credit(tokens, Some(self.table.hot()), |order| {
             self.table.order(&self.core.engine, key.hash, order)
         })
     }
@@ -444,9 +444,35 @@ impl<C: Clock> Limiter<C> {
         self.table.lines().bytes()
     }
 
-    /// The limit it was built from.
+    /// Changes the limit while requests are decided, and carries over what keys have used as `carry_over` says. The new limit
+    /// holds from the next check on, and nobody waits; the call itself returns when every key has been carried over.
+    /// Receipts that were issued before are void. Calls take turns, with each other and with `save`.
+    ///
+    /// A bucket may get any other rate and burst, windows any other limits; their periods and alignment stay. Each
+    /// different limit takes some 150 bytes for as long as the limiter lives. Once a limit was changed, threads lease no
+    /// more, and a check costs some nanoseconds more.
+    ///
+    /// ```
+    /// # use tidegate::{CarryOver, Limit, Limiter, Rate};
+    /// let limiter = Limiter::builder(Limit::bucket(Rate::per_hour(100), 100)).build()?;
+    /// assert!(limiter.check_n("ada", 30).is_ok());
+    /// limiter.set_limit(Limit::bucket(Rate::per_hour(50), 50), CarryOver::KeepUsed)?;
+    /// assert_eq!(limiter.peek("ada").remaining(), 20);
+    /// # Ok::<(), tidegate::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A [`ConfigError`], and nothing is changed, if the limit cannot be honoured, has another kind, period or alignment than
+    /// the one that the limiter was built with, or is one too many (65 535 different ones).
+    pub fn set_limit(&self, limit: Limit, carry_over: CarryOver) -> Result<(), ConfigError> {
+        self.core.set_limit(limit, carry_over, Some(self.table.hot()), |era| {
+            self.table.walk(&self.core.engine, era)
+        })
+    }
+
+    /// The limit that is in force.
     pub fn limit(&self) -> Limit {
-        self.core.limit
+        self.core.limit()
     }
 
     /// The clock it runs on.
@@ -470,7 +496,7 @@ impl<C: Clock> Limiter<C> {
 impl<C> fmt::Debug for Limiter<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiter")
-            .field("limit", &self.core.limit)
+            .field("limit", &self.core.limit())
             .field("max_keys", &self.max_keys)
             .finish_non_exhaustive()
     }

@@ -9,11 +9,11 @@ use crate::limit::Limit;
 #[cfg(feature = "tokio")]
 use crate::queue::Queues;
 use crate::sync::{Ordering, Tally};
-use crate::table::{Answer, Charged, Engine, Full, Hashing, Resets};
+use crate::table::{Answer, Charged, Engine, Era, Full, Hashing, Hot, Resets};
 #[cfg(feature = "snapshot")]
 use crate::time::timebase::saturating_ns;
 use crate::time::{Clock, Origin, Ticking};
-use crate::word::{Decided, Outcome, Rule};
+use crate::word::{CarryOver, Decided, Outcome, Rule, VALUE_MAX};
 
 /// Keys a limiter holds unless told otherwise.
 pub(crate) const MAX_KEYS_DEFAULT: usize = 100_000;
@@ -105,6 +105,7 @@ impl<C: Clock> Settings<C> {
 pub(crate) struct Core<C> {
     pub(crate) engine: Engine<C>,
     pub(crate) hashing: Hashing,
+    /// The limit that it was built with.
     pub(crate) limit: Limit,
     /// No other limiter of the process has it.
     pub(crate) number: u64,
@@ -119,6 +120,13 @@ pub(crate) struct Core<C> {
 /// How many limiters were built.
 static LIMITERS: Tally = Tally::new(0);
 
+impl<C> Core<C> {
+    /// The limit in force.
+    pub(crate) fn limit(&self) -> Limit {
+        self.engine.eras.limit().unwrap_or(self.limit)
+    }
+}
+
 impl<C: Clock> Core<C> {
     /// Turns what a table answered for a key into what a caller is told.
     #[inline(always)]
@@ -132,6 +140,21 @@ impl<C: Clock> Core<C> {
         }
     }
 
+    /// The same for what the limit has decided that the limiter was built with.
+    #[inline(always)]
+    pub(crate) fn respond_at_once(
+        &self,
+        charged: Charged,
+        fingerprint: u64,
+        cost: u64,
+    ) -> Result<Pass, Denied> {
+        let Charged { decided: Decided { outcome, next }, ns } = charged;
+        if outcome == Outcome::Pass && cost > 0 {
+            return Ok(Pass { snapshot: self.snapshot_by(&self.engine.rule, next, ns, fingerprint) });
+        }
+        self.respond(Answer::Decided(charged), fingerprint, cost)
+    }
+
     /// What the caller is told of an answer that is no pass.
     #[inline]
     pub(crate) fn refuse(&self, answer: Answer, fingerprint: u64, cost: u64) -> Denied {
@@ -140,14 +163,18 @@ impl<C: Clock> Core<C> {
                 let is_too_large = outcome == Outcome::TooLarge;
                 (next, ns, if is_too_large { Reason::TooLarge } else { Reason::Exhausted }, 0)
             }
-            Answer::Full(Full { ns, room_at_ns }) => (0, ns, Reason::Full, room_at_ns),
+            Answer::Full(Full { ns, room_at_ns }) => {
+                (self.engine.era().word(0), ns, Reason::Full, room_at_ns)
+            }
         };
         Denied { snapshot: self.in_doubt(self.snapshot(word, ns, fingerprint)), cost, reason, room_at_ns }
     }
 
     /// What `peek` tells of a word.
     pub(crate) fn standing(&self, (word, ns): (u64, u64), fingerprint: u64) -> Standing {
-        Standing { snapshot: self.in_doubt(self.snapshot(word, ns, fingerprint)) }
+        let era = self.engine.era();
+        let snapshot = self.snapshot_by(era.rule, era.value(word, ns), ns, fingerprint);
+        Standing { snapshot: self.in_doubt(snapshot) }
     }
 
     /// A snapshot of a word that a debt may have put further ahead than its time proves.
@@ -156,11 +183,37 @@ impl<C: Clock> Core<C> {
         Snapshot { is_steady: snapshot.is_steady && !self.engine.has_debts(), ..snapshot }
     }
 
-    #[inline(always)]
+    /// A word that was just decided on, by whatever limit was in force, explained.
+    #[inline]
     pub(crate) fn snapshot(&self, word: u64, ns: u64, fingerprint: u64) -> Snapshot {
-        let rule = self.engine.rule;
+        if word <= VALUE_MAX && !self.engine.eras.is_changed() {
+            return self.snapshot_by(&self.engine.rule, word, ns, fingerprint);
+        }
+        self.snapshot_by(self.engine.era().writer(word), word & VALUE_MAX, ns, fingerprint)
+    }
+
+    #[inline(always)]
+    fn snapshot_by(&self, rule: &Rule, word: u64, ns: u64, fingerprint: u64) -> Snapshot {
         let is_steady = self.engine.clock.never_steps_back() && !self.engine.origin.follows_wall();
-        Snapshot { rule, word, ns, phase: rule.phase(fingerprint), is_steady }
+        Snapshot { rule: *rule, word, ns, phase: rule.phase(fingerprint), is_steady }
+    }
+
+    /// Changes the limit; `walk` has every word adopted by the era that it is given.
+    pub(crate) fn set_limit(
+        &self,
+        limit: Limit,
+        carry_over: CarryOver,
+        hot: Option<&Hot>,
+        walk: impl Fn(Era<'_>),
+    ) -> Result<(), ConfigError> {
+        // Under a lower limit a key may owe more than it.
+        self.engine.note_debts();
+        self.engine.eras.change((self.limit, &self.engine.rule), limit, carry_over, |era| {
+            if let Some(hot) = hot {
+                hot.wet();
+            }
+            walk(era);
+        })
     }
 
     pub(crate) fn horizon(&self) -> Duration {

@@ -11,6 +11,7 @@ use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
 use crate::table::{Answer, Hot, Single, SlotTable};
 use crate::time::{Clock, Ticking};
+use crate::word::CarryOver;
 
 /// A limit that all requests count against, whoever sends them: a server's whole capacity, a paid upstream's quota.
 ///
@@ -102,7 +103,7 @@ impl<C: Clock> SingleLimiter<C> {
     #[inline(always)]
     pub fn check_n(&self, cost: u64) -> Result<Pass, Denied> {
         let answer = match self.single.check_once(&self.core.engine, cost) {
-            Ok(charged) => return self.core.respond(Answer::Decided(charged), self.single.key(), cost),
+            Ok(charged) => return self.core.respond_at_once(charged, self.single.key(), cost),
             Err(missed) => self.single.check_on(&self.core.engine, cost, missed),
         };
         self.core.respond(answer, self.single.key(), cost)
@@ -140,7 +141,7 @@ impl<C: Clock> SingleLimiter<C> {
     /// to what may be admitted**.
     pub fn refund_tokens(&self, tokens: u64) -> u64 {
         let hot = Some(self.single.hot());
-        self.core.credit(tokens, hot, self.named(), |order| self.single.order(&self.core.engine, order))
+        self.core.credit(tokens, hot, |order| self.single.order(&self.core.engine, order))
     }
 
     /// Begins anew, as [`Limiter::reset`](crate::Limiter::reset) does.
@@ -189,9 +190,19 @@ impl<C: Clock> SingleLimiter<C> {
         self.single.hot().warm(self.single.key(), self.core.engine.coarse_ns(), 1 << 20);
     }
 
-    /// The limit it was built from.
+    /// Changes the limit while requests are decided, as [`Limiter::set_limit`](crate::Limiter::set_limit) does.
+    ///
+    /// # Errors
+    /// A [`ConfigError`], and nothing is changed, in the cases told there.
+    pub fn set_limit(&self, limit: Limit, carry_over: CarryOver) -> Result<(), ConfigError> {
+        self.core.set_limit(limit, carry_over, Some(self.single.hot()), |era| {
+            self.single.walk(&self.core.engine, era)
+        })
+    }
+
+    /// The limit that is in force.
     pub fn limit(&self) -> Limit {
-        self.core.limit
+        self.core.limit()
     }
 
     /// The clock it runs on.
@@ -213,6 +224,6 @@ impl<C: Clock> SingleLimiter<C> {
 
 impl<C> fmt::Debug for SingleLimiter<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SingleLimiter").field("limit", &self.core.limit).finish_non_exhaustive()
+        f.debug_struct("SingleLimiter").field("limit", &self.core.limit()).finish_non_exhaustive()
     }
 }

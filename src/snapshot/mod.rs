@@ -42,15 +42,25 @@ pub(crate) fn save<C: Clock>(
     max_keys: usize,
     writer: impl Write,
 ) -> io::Result<u64> {
+    core.engine.eras.while_unchanged(|| save_unchanged(table, core, max_keys, writer))
+}
+
+fn save_unchanged<C: Clock>(
+    table: &SlotTable,
+    core: &Core<C>,
+    max_keys: usize,
+    writer: impl Write,
+) -> io::Result<u64> {
     let engine = &core.engine;
+    let rule = engine.era().rule;
     let mut sink = Sink::new(writer);
-    Header::new(&core.limit, max_keys, &core.hashing).write(&mut sink)?;
+    Header::new(&core.limit(), max_keys, &core.hashing).write(&mut sink)?;
 
     let began_ns = engine.precise_ns();
     let (mut keys, mut left_at_max) = (0, 0);
     table.copy(engine, began_ns, |Copied { number, fingerprint, word }| {
         keys += 1;
-        let left_at = engine.rule.left_at(word).saturating_sub(engine.rule.phase(fingerprint));
+        let left_at = rule.left_at(word).saturating_sub(rule.phase(fingerprint));
         left_at_max = left_at_max.max(left_at);
         sink.put(&(number as u64).to_le_bytes())?;
         sink.put(&fingerprint.to_le_bytes())?;
@@ -61,7 +71,7 @@ pub(crate) fn save<C: Clock>(
     // Who was idle when this began is not here, so nobody may begin before.
     let evicted_ns = table.evicted_ns().max(began_ns);
     let (now_ns, wall_ns) = engine.origin.beside_wall(&engine.clock);
-    let left_at_ns = engine.rule.time().first_ns_at(left_at_max).unwrap_or(u64::MAX);
+    let left_at_ns = rule.time().first_ns_at(left_at_max).unwrap_or(u64::MAX);
     let times = Times { now_ns, wall_ns, latest_ns: now_ns.max(evicted_ns).max(left_at_ns), evicted_ns };
     times.write(&mut sink)?;
     sink.finish()?;

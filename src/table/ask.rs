@@ -1,6 +1,6 @@
 //! What a table may be asked about a key: a check, or an order.
 
-use super::{Charged, Engine};
+use super::{Charged, Engine, Era};
 use crate::sync::AtomicU64;
 use crate::time::Clock;
 use crate::word::{Decided, Done, Order, Outcome};
@@ -10,9 +10,9 @@ pub trait Ask: Copy {
     /// What it is answered with, once it has taken effect.
     type Answer;
 
-    /// The word that it would leave instead of `word`, which nobody shares, and the answer then. `owner` tells who
-    /// has the word: a table's own matter, kept with the answer.
-    fn decide<C>(self, engine: &Engine<C>, word: u64, ns: u64, key: u64, owner: u64) -> (u64, Self::Answer);
+    /// The word that it would leave instead of one of this value, which nobody shares, and the answer then. `owner` tells
+    /// who has the word: a table's own matter, kept with the answer.
+    fn decide(self, era: Era<'_>, value: u64, ns: u64, key: u64, owner: u64) -> (u64, Self::Answer);
 
     /// Carries it out on a shared word. `None` as for [`Engine::charge`].
     fn carry_out<C: Clock>(
@@ -36,8 +36,8 @@ pub struct Ordered {
     pub done: Done,
     /// The limiter's time in nanoseconds that it was carried out at.
     pub ns: u64,
-    /// The word before.
-    pub before: u64,
+    /// Nothing at all could have been charged before.
+    pub was_dry: bool,
     /// Whose word it was: the slot's fingerprint word, the entry's place.
     pub owner: u64,
 }
@@ -46,9 +46,10 @@ pub struct Ordered {
 impl Ask for u64 {
     type Answer = Charged;
 
-    fn decide<C>(self, engine: &Engine<C>, word: u64, ns: u64, key: u64, _owner: u64) -> (u64, Charged) {
-        let decided = engine.rule.decide(word, engine.rule.moment(ns, key), self);
-        (decided.next, Charged { decided, ns })
+    fn decide(self, era: Era<'_>, value: u64, ns: u64, key: u64, _owner: u64) -> (u64, Charged) {
+        let Decided { outcome, next } = era.rule.decide(value, era.rule.moment(ns, key), self);
+        let next = era.word(next);
+        (next, Charged { decided: Decided { outcome, next }, ns })
     }
 
     fn carry_out<C: Clock>(
@@ -71,9 +72,10 @@ impl Ask for u64 {
 impl Ask for Order {
     type Answer = Ordered;
 
-    fn decide<C>(self, engine: &Engine<C>, word: u64, ns: u64, key: u64, owner: u64) -> (u64, Ordered) {
-        let done = engine.rule.carry_out(self, word, ns, key);
-        (done.next, Ordered { done, ns, before: word, owner })
+    fn decide(self, era: Era<'_>, value: u64, ns: u64, key: u64, owner: u64) -> (u64, Ordered) {
+        let done = era.rule.carry_out(self, value, ns, key);
+        let next = era.word(done.next);
+        (next, Ordered { done: Done { next, ..done }, ns, was_dry: false, owner })
     }
 
     fn carry_out<C: Clock>(
@@ -89,6 +91,6 @@ impl Ask for Order {
     }
 
     fn uncounted(ns: u64) -> Ordered {
-        Ordered { done: Done { outcome: Outcome::Pass, next: 0, tokens: 0 }, ns, before: 0, owner: 0 }
+        Ordered { done: Done { outcome: Outcome::Pass, next: 0, tokens: 0 }, ns, was_dry: false, owner: 0 }
     }
 }

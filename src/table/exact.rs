@@ -39,9 +39,9 @@ pub use walk::Seen;
 
 use super::places::{LIVE, Places, Reserved};
 use super::{Answer, Ask, Engine, Full, Ordered};
-use crate::sync::{AtomicU64, Ordering, Padded};
+use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
-use crate::word::{Order, TABLE_BIT};
+use crate::word::{Order, TABLE_BIT, VALUE_MAX};
 
 /// The word of an entry that is leaving the map.
 pub const SEALED: u64 = TABLE_BIT;
@@ -249,9 +249,9 @@ impl<M> ExactTable<M> {
         A: Ask,
     {
         let ns = engine.coarse_ns();
-        let fresh = || ask.decide(engine, 0, ns, hash, 0);
+        let fresh = || ask.decide(engine.era(), 0, ns, hash, 0);
         // A cost of 0, or one that can never fit, is not remembered and creates no key.
-        let is_remembered = fresh().0 != 0;
+        let is_remembered = fresh().0 & VALUE_MAX != 0;
         for _ in 0..ATTEMPTS {
             let Some(entry) = self.map.get(hash, key, guard) else {
                 if !is_remembered {
@@ -298,7 +298,7 @@ impl<M> ExactTable<M> {
     }
 
     /// Gives a pending entry its first word, with the request carried out already.
-    fn promote<C: Clock, A: Ask>(
+    pub(super) fn promote<C: Clock, A: Ask>(
         &self,
         engine: &Engine<C>,
         entry: Entry<'_>,
@@ -308,8 +308,11 @@ impl<M> ExactTable<M> {
         // ORDERING: Relaxed: the entry was found by an Acquire of the map's, and its key's last eviction
         // came before that entry.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
-        let first = engine.rule.begin(engine.rule.moment(ns, hash), 0);
-        let (next, answer) = ask.decide(engine, first, ns, hash, entry.place.into());
+        // ORDERING: SeqCst: whoever changes the limit finds the mark, or is found here; see `eras`.
+        fence(Ordering::SeqCst);
+        let era = engine.era();
+        let first = era.rule.begin(era.rule.moment(ns, hash), 0);
+        let (next, answer) = ask.decide(era, first, ns, hash, entry.place.into());
         // ORDERING: AcqRel, as in `charge`.
         let promoted = entry.word.compare_exchange(PENDING, next, Ordering::AcqRel, Ordering::Acquire);
         promoted.is_ok().then_some(answer)
@@ -347,11 +350,12 @@ impl<M> ExactTable<M> {
     {
         let (place, hash) = self.places.visit()?;
         let (_, word) = self.map.get_at(hash, place, guard)?;
-        let rule = &engine.rule;
         // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word, whose own order
         // decides which came first.
-        let value = word.load(Ordering::Relaxed);
-        match value {
+        let seen = word.load(Ordering::Relaxed);
+        let era = engine.era();
+        let (rule, value) = (era.rule, era.value(seen, ns));
+        match seen {
             SEALED => {
                 self.remove(hash, place, guard);
                 return None;
@@ -366,7 +370,7 @@ impl<M> ExactTable<M> {
         }
         // ORDERING: Relaxed, published by the seal.
         self.evicted_ns.0.fetch_max(ns, Ordering::Relaxed);
-        if seal(word, value) {
+        if seal(word, seen) {
             self.remove(hash, place, guard);
         }
         None

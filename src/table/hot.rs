@@ -304,7 +304,8 @@ impl Hot {
     ) -> Option<Charged> {
         self.shard(key, |shard| {
             self.roll(shard, ns);
-            if cost == 0 {
+            // Leases know one limit only: the one that the limiter was built with.
+            if cost == 0 || engine.eras.is_changed() {
                 return None;
             }
             let mut precise_ns = None;
@@ -348,8 +349,9 @@ impl Hot {
                     }
                 }
             };
-            // A clock of somebody's own may have asked a limiter, and the shard be another key's by now.
-            if self.owns(shard, key) {
+            // A clock of somebody's own may have asked a limiter, and the shard be another key's by now. And the limit may
+            // have been changed.
+            if self.owns(shard, key) && !engine.eras.is_changed() {
                 self.note(&engine.rule, shard, cost, lease);
             }
             Some(lease.charged)

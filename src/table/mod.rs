@@ -1,6 +1,7 @@
 //! Tables of words, and the one loop that changes a word.
 
 mod ask;
+mod eras;
 mod exact;
 mod hash;
 mod hot;
@@ -11,6 +12,7 @@ mod single;
 mod slots;
 
 pub use ask::{Ask, Ordered};
+pub use eras::{Era, Eras};
 pub use exact::{Entry, ExactTable, Map, SEALED, Seen, Stored};
 pub use hash::Hashing;
 pub use hot::{Hot, Lease};
@@ -25,13 +27,15 @@ pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Origin};
-use crate::word::{Decided, Order, Outcome, Rule, TABLE_BIT};
+use crate::word::{Decided, Done, Order, Outcome, Rule, TABLE_BIT, VALUE_MAX};
 
 /// What every table decides with: the rule, the clock, and where the limiter's time starts.
 #[derive(Debug)]
 pub struct Engine<C> {
-    /// The limit, ready to decide.
+    /// The limit that it was built with, ready to decide.
     pub rule: Rule,
+    /// The limits that came after it.
+    pub eras: Eras,
     /// Where time is read.
     pub clock: C,
     /// Turns readings into the limiter's time.
@@ -83,7 +87,13 @@ const CHARGES: usize = 256;
 impl<C> Engine<C> {
     /// An engine without a debt.
     pub fn new(rule: Rule, clock: C, origin: Origin) -> Self {
-        Self { rule, clock, origin, debts: AtomicU64::new(0) }
+        Self { rule, eras: Eras::default(), clock, origin, debts: AtomicU64::new(0) }
+    }
+
+    /// The era now; to be read after the word that it is to explain.
+    #[inline]
+    pub fn era(&self) -> Era<'_> {
+        self.eras.now(&self.rule)
     }
 
     /// Whether any key may have been charged more than it had.
@@ -155,7 +165,7 @@ impl<C: Clock> Engine<C> {
         mut lost: impl FnMut(u64),
     ) -> Option<Charged> {
         for _ in 0..CHARGES {
-            match self.attempt(word, (ns, key, cost), |own| own, |_| is_precise) {
+            match self.attempt_in_era(word, (ns, key, cost), is_precise) {
                 (Attempt::Done(outcome), next) => {
                     return is_ours().then_some(Charged { decided: Decided { outcome, next }, ns });
                 }
@@ -224,7 +234,7 @@ impl<C: Clock> Engine<C> {
         }
     }
 
-    /// The one place where a value is charged: for a request of `cost` at `ns`, and for what `more` adds to the
+    /// The road of nearly every charge, where the limit was never changed: for a request of `cost` at `ns`, and for what `more` adds to the
     /// decision. With what came of it goes the word that was left. (Given a closure that decides, the compiler
     /// made a call of it, which cost every check 20 instructions.)
     #[inline(always)]
@@ -239,7 +249,8 @@ impl<C: Clock> Engine<C> {
         // before this value, and not before the exchange. For the count itself the word's own
         // modification order is enough.
         let seen = word.load(Ordering::Acquire);
-        if seen & TABLE_BIT != 0 {
+        // A mark, or a word of a limit that came later.
+        if seen > VALUE_MAX || self.eras.is_changed() {
             return (Attempt::Mark, seen);
         }
         let Decided { outcome, next } = more(self.decide(seen, ns, key, cost));
@@ -247,6 +258,33 @@ impl<C: Clock> Engine<C> {
             return (Attempt::Doubtful, seen);
         }
         if next == seen || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return (Attempt::Done(outcome), next);
+        }
+        (Attempt::Lost, seen)
+    }
+
+    /// An attempt to charge whatever limit is in force, and to adopt the word if a limit before it wrote it. A refusal is
+    /// only sure by a precise reading.
+    fn attempt_in_era(
+        &self,
+        word: &AtomicU64,
+        (ns, key, cost): (u64, u64, u64),
+        is_precise: bool,
+    ) -> (Attempt, u64) {
+        // ORDERING: as in `attempt`; the era after the word.
+        let seen = word.load(Ordering::Acquire);
+        if seen & TABLE_BIT != 0 {
+            return (Attempt::Mark, seen);
+        }
+        let era = self.era();
+        let value = era.value(seen, ns);
+        let Decided { outcome, next } = era.rule.decide(value, era.rule.moment(ns, key), cost);
+        if outcome == Outcome::Exhausted && !is_precise {
+            return (Attempt::Doubtful, seen);
+        }
+        let unchanged = next == value;
+        let next = era.word(next);
+        if unchanged || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             return (Attempt::Done(outcome), next);
         }
         (Attempt::Lost, seen)
@@ -269,26 +307,45 @@ impl<C: Clock> Engine<C> {
             if before & TABLE_BIT != 0 {
                 return None;
             }
-            let done = self.rule.carry_out(order, before, ns, key);
-            if done.next != before
-                && word.compare_exchange(before, done.next, Ordering::AcqRel, Ordering::Acquire).is_err()
+            let era = self.era();
+            let value = era.value(before, ns);
+            let done = era.rule.carry_out(order, value, ns, key);
+            let next = era.word(done.next);
+            if done.next != value
+                && word.compare_exchange(before, next, Ordering::AcqRel, Ordering::Acquire).is_err()
             {
                 continue;
             }
+            let moment = era.rule.moment(ns, key);
             if is_ours() {
-                return Some(Ordered { done, ns, before, owner });
+                let was_dry = era.rule.dry_until(value, moment).is_some();
+                return Some(Ordered { done: Done { next, ..done }, ns, was_dry, owner });
             }
-            self.put_back(word, self.rule.moment(ns, key), before, done.next);
+            self.put_back(word, ns, moment, value, done.next);
             return None;
         }
         None
     }
 
     /// Gives a stranger's word back what an order took from it.
-    fn put_back(&self, word: &AtomicU64, moment: u64, before: u64, next: u64) {
+    fn put_back(&self, word: &AtomicU64, ns: u64, moment: u64, before: u64, next: u64) {
         // ORDERING: AcqRel, as every exchange of a word. A mark means that the stranger is gone.
-        let put_back = |seen| (seen & TABLE_BIT == 0).then(|| self.rule.put_back(seen, moment, before, next));
+        let put_back = |seen| {
+            (seen & TABLE_BIT == 0).then(|| {
+                let era = self.era();
+                era.word(era.rule.put_back(era.value(seen, ns), moment, before, next))
+            })
+        };
         _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, put_back);
+    }
+
+    /// Has a word adopted by the era, if it is a value of the one before: what the walk of a change does.
+    pub fn adopt(&self, word: &AtomicU64, era: Era<'_>) {
+        // ORDERING: AcqRel, as every exchange of a word: a charge that was made meanwhile is seen, or has adopted it.
+        let adopted = |seen| {
+            (seen & TABLE_BIT == 0 && era.is_past(seen)).then(|| era.word(era.value(seen, self.precise_ns())))
+        };
+        _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, adopted);
     }
 
     /// Decides by the limiter's time alone.

@@ -1,6 +1,6 @@
 //! One word for everybody, and no table.
 
-use super::{Answer, Charged, Engine, Full, Hot, Missed, Ordered};
+use super::{Answer, Charged, Engine, Era, Full, Hot, Missed, Ordered};
 use crate::sync::{AtomicU64, Ordering, Padded};
 use crate::time::Clock;
 use crate::word::Order;
@@ -90,6 +90,11 @@ impl Single {
     pub fn peek<C: Clock>(&self, engine: &Engine<C>) -> (u64, u64) {
         // ORDERING: Relaxed: one word, and nothing is read by it.
         (self.word.0.load(Ordering::Relaxed), engine.precise_ns())
+    }
+
+    /// Has the word adopted by a new era.
+    pub fn walk<C: Clock>(&self, engine: &Engine<C>, era: Era<'_>) {
+        engine.adopt(&self.word.0, era);
     }
 
     /// Its heat.

@@ -163,6 +163,16 @@ impl Bucket {
         (self.tokens(back), arrival - back)
     }
 
+    /// Units of one token.
+    pub(super) fn interval(&self) -> u64 {
+        self.interval
+    }
+
+    /// Units of the whole burst.
+    pub(super) fn depth(&self) -> u64 {
+        self.depth
+    }
+
     /// Units in tokens, rounded up.
     pub(super) fn tokens(&self, units: u64) -> u64 {
         units.div_ceil(self.interval)

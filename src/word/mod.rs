@@ -6,13 +6,14 @@
 //!
 //! ```text
 //! bit 63  the table's: with it set a word is no value
-//! bit 62  which of two limits wrote the value (0 while limits do not change)
+//! bit 62  which of two limits wrote the value (0 while limits do not change); masked out for what is in this module
 //! 61..0   the value: a bucket's arrival time, or a window's start (its number) and counts
 //! ```
 //!
 //! The word 0 stands for a key that was never seen: time starts above 0, so it is idle at every
 //! moment.
 
+mod adopt;
 mod bucket;
 mod layout;
 mod order;
@@ -20,6 +21,7 @@ mod sliding;
 mod window;
 mod windows;
 
+pub use adopt::CarryOver;
 pub use bucket::Bucket;
 pub use layout::{Counts, Layout, Needs, SlidingCounts, SlidingLayout};
 pub use order::{Done, Order, Paid};
@@ -31,6 +33,7 @@ use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Limit, Shape, Window};
 use crate::time::TICK_NS;
+pub(crate) use crate::time::timebase::VALUE_MAX;
 use crate::time::timebase::{Timebase, nanoseconds};
 
 /// Bit 63: the word is the table's, not a value.

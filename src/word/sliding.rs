@@ -231,6 +231,10 @@ impl Sliding {
         self.layout.unpack(word).window * self.period
     }
 
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Units of a window.
     pub(super) fn period(&self) -> u64 {
         self.period

@@ -161,6 +161,11 @@ impl Windowed {
         &self.layout
     }
 
+    /// The burst (or only) limit, and the sustain limit if there is one.
+    pub(super) fn limits(&self) -> [u64; 2] {
+        [self.burst, self.sustain]
+    }
+
     /// What phases lie below.
     pub(super) fn phases(&self) -> u64 {
         self.phases

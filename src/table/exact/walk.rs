@@ -6,10 +6,10 @@
 use std::borrow::Borrow;
 use std::ops::Range;
 
-use super::{ExactTable, Map, SEALED, seal};
+use super::{Entry, ExactTable, Map, PENDING, SEALED, seal};
 use crate::sync::{AtomicU64, Ordering};
-use crate::table::Engine;
 use crate::table::places::LIVE;
+use crate::table::{Engine, Era};
 use crate::time::Clock;
 use crate::word::TABLE_BIT;
 
@@ -87,6 +87,24 @@ impl<M> ExactTable<M> {
             }
         }
         false
+    }
+
+    /// Has every word adopted by a new era, and every entry promoted that has none yet: who promotes it may not know of
+    /// the era.
+    pub fn walk<K, C>(&self, engine: &Engine<C>, era: Era<'_>)
+    where
+        M: Map<K>,
+        C: Clock,
+    {
+        for place in self.places.used() {
+            let guard = self.map.guard();
+            let Some(Met { hash, word, .. }) = self.meet(place, &guard) else { continue };
+            // ORDERING: Acquire, as in `look_everywhere`.
+            if word.load(Ordering::Acquire) == PENDING {
+                _ = self.promote(engine, Entry { place, word }, hash, 0_u64);
+            }
+            engine.adopt(word, era);
+        }
     }
 
     /// The next key among `places`, which are used up to its own.

@@ -9,7 +9,7 @@ use super::stats::Counter;
 use super::{ATTEMPTS, OnFull, Request, SlotTable};
 use crate::sync::{Ordering, fence};
 use crate::time::Clock;
-use crate::word::WHOLE_DEBT;
+use crate::word::{Rule, WHOLE_DEBT};
 
 /// A slot that may be claimed, and the word by which it was judged.
 #[derive(Clone, Copy)]
@@ -18,10 +18,13 @@ struct Candidate<'a> {
     /// The fingerprint word at the time.
     named: u64,
     word: u64,
+    /// What the word is worth by the rule that is in force, if it is a value.
+    value: u64,
+    rule: &'a Rule,
 }
 
 /// What the window has to offer a new key, by number of the slot.
-struct Offer {
+struct Offer<'a> {
     /// The key itself has a slot meanwhile.
     own: bool,
     /// A slot that is nobody's, or else the one that has been idle longest.
@@ -30,6 +33,8 @@ struct Offer {
     least: Option<(usize, u64)>,
     /// When the first of the others becomes idle, in unshifted units.
     room_at: u64,
+    /// By whose time.
+    rule: &'a Rule,
 }
 
 impl SlotTable {
@@ -49,11 +54,11 @@ impl SlotTable {
                 ns = engine.precise_ns();
                 is_precise = true;
                 // One of them may be idle by now, or another owe least.
-                if !engine.rule.ranks_for_good() || engine.rule.time().units(ns) >= offer.room_at {
+                if !offer.rule.ranks_for_good() || offer.rule.time().units(ns) >= offer.room_at {
                     continue;
                 }
             }
-            let room_at_ns = || engine.rule.time().first_ns_at(offer.room_at).unwrap_or(u64::MAX);
+            let room_at_ns = || offer.rule.time().first_ns_at(offer.room_at).unwrap_or(u64::MAX);
             let least = offer.least.filter(|_| evicts && offer.free.is_none());
             let Some(number) = offer.free.or(least.map(|(number, _)| number)) else {
                 return Err(room_at_ns());
@@ -81,7 +86,7 @@ impl SlotTable {
     ) -> bool {
         let Candidate { slot, word, .. } = candidate;
         if is_value(word) && word != 0 {
-            let ns = if forced.is_some() { left_at_ns(request, candidate).max(ns) } else { ns };
+            let ns = if forced.is_some() { left_at_ns(candidate).max(ns) } else { ns };
             // ORDERING: Relaxed, published by the exchange below. The load keeps a flood from writing the
             // same time over and over.
             if self.evicted_ns.0.load(Ordering::Relaxed) < ns {
@@ -93,7 +98,7 @@ impl SlotTable {
             return false;
         }
         let last = slot.fingerprint.load(Ordering::Acquire);
-        let evicted = Self::evicted(request, last, candidate, ns, forced);
+        let evicted = Self::evicted(last, candidate, ns, forced);
         let inherits = self.on_full == OnFull::Inherit;
         self.counters.add(request.hash, if evicted.is_some() { Counter::Forced } else { Counter::Claims }, 1);
         if let Some(debt) = evicted.filter(|_| !inherits) {
@@ -105,19 +110,12 @@ impl SlotTable {
     }
 
     /// What the slot's last owner owed, if it was evicted for want of an idle one.
-    fn evicted<C: Clock, A: Copy>(
-        request: Request<'_, C, A>,
-        last: u64,
-        judged: Candidate<'_>,
-        ns: u64,
-        forced: Option<u32>,
-    ) -> Option<u32> {
+    fn evicted(last: u64, judged: Candidate<'_>, ns: u64, forced: Option<u32>) -> Option<u32> {
         if !is_value(judged.word) || owner(last) == owner(judged.named) {
             return forced;
         }
         // The number was judged with the phase of an owner who has left meanwhile.
-        let rule = &request.engine.rule;
-        let debt = rule.debt(judged.word, rule.moment(ns, owner(last)));
+        let debt = judged.rule.debt(judged.value, judged.rule.moment(ns, owner(last)));
         (debt > 0 || forced.is_some()).then_some(debt)
     }
 }
@@ -138,8 +136,8 @@ fn judge<'a, C: Clock, A: Copy>(
     number: usize,
     ns: u64,
 ) -> Option<(Candidate<'a>, Option<u32>)> {
-    let (candidate, rule) = (read(request, number), &request.engine.rule);
-    let Candidate { named, word, .. } = candidate;
+    let candidate = read(request, number, ns);
+    let Candidate { named, word, value, rule, .. } = candidate;
     if owner(named) == request.fingerprint {
         return None;
     }
@@ -147,27 +145,28 @@ fn judge<'a, C: Clock, A: Copy>(
         return Some((candidate, None));
     }
     let moment = rule.moment(ns, owner(named));
-    is_value(word).then(|| (candidate, (rule.idle_from(word) > moment).then(|| rule.debt(word, moment))))
+    is_value(word).then(|| (candidate, (rule.idle_from(value) > moment).then(|| rule.debt(value, moment))))
 }
 
 /// When the window began that a value counts in, in the limiter's nanoseconds. After the clock has stepped back that is
 /// later than now, and only the value knew that the windows before it were used.
-fn left_at_ns<C: Clock, A: Copy>(request: Request<'_, C, A>, judged: Candidate<'_>) -> u64 {
-    let rule = &request.engine.rule;
-    let left_at = rule.left_at(judged.word).saturating_sub(rule.phase(owner(judged.named)));
+fn left_at_ns(judged: Candidate<'_>) -> u64 {
+    let rule = judged.rule;
+    let left_at = rule.left_at(judged.value).saturating_sub(rule.phase(owner(judged.named)));
     // A bucket that owes half at most was never left later than now.
     if rule.ranks_for_good() { 0 } else { rule.time().first_ns_at(left_at).unwrap_or(0) }
 }
 
 /// A slot's word and the name that goes with it.
 #[inline]
-fn read<'a, C, A: Copy>(request: Request<'a, C, A>, number: usize) -> Candidate<'a> {
+fn read<'a, C, A: Copy>(request: Request<'a, C, A>, number: usize, ns: u64) -> Candidate<'a> {
     let slot = request.window.slot(number);
     // ORDERING: Acquire, both, and in this order: the word's owner or a later one is named. The other way
     // round a value could be read under its slot's last name; it would then fail the second judgement.
     let word = slot.word.load(Ordering::Acquire);
     let named = slot.fingerprint.load(Ordering::Acquire);
-    Candidate { slot, named, word }
+    let era = request.engine.era();
+    Candidate { slot, named, word, value: era.value(word, ns), rule: era.rule }
 }
 
 impl Candidate<'_> {
@@ -177,27 +176,27 @@ impl Candidate<'_> {
 }
 
 /// Looks through the window for room.
-fn offer<C: Clock, A: Copy>(request: Request<'_, C, A>, ns: u64) -> Offer {
-    let rule = &request.engine.rule;
+fn offer<'a, C: Clock, A: Copy>(request: Request<'a, C, A>, ns: u64) -> Offer<'a> {
+    let rule = request.engine.era().rule;
     let now = rule.time().units(ns);
     let (mut idle, mut idle_from_least) = (None, u64::MAX);
     // No rank is as high as this: a value has 63 bits.
     let (mut least, mut word_least, mut rank_least) = (0, 0, u64::MAX);
     let mut room_at = u64::MAX;
     for number in 0..SLOTS_PER_WINDOW {
-        let candidate = read(request, number);
-        let Candidate { named, word, .. } = candidate;
+        let candidate = read(request, number, ns);
+        let Candidate { named, word, value, .. } = candidate;
         if owner(named) == request.fingerprint && word != CLAIMED {
-            return Offer { own: true, free: None, least: None, room_at };
+            return Offer { own: true, free: None, least: None, room_at, rule };
         }
         if candidate.is_nobodys() {
-            return Offer { own: false, free: Some(number), least: None, room_at };
+            return Offer { own: false, free: Some(number), least: None, room_at, rule };
         }
         if !is_value(word) {
             continue;
         }
         let phase = rule.phase(owner(named));
-        let idle_from = rule.idle_from(word).saturating_sub(phase);
+        let idle_from = rule.idle_from(value).saturating_sub(phase);
         if idle_from <= now {
             if idle_from < idle_from_least {
                 (idle, idle_from_least) = (Some(number), idle_from);
@@ -205,7 +204,7 @@ fn offer<C: Clock, A: Copy>(request: Request<'_, C, A>, ns: u64) -> Offer {
             continue;
         }
         room_at = room_at.min(idle_from);
-        let rank = rule.rank(word, now + phase);
+        let rank = rule.rank(value, now + phase);
         // Which one is least is a matter of luck: no branch on it.
         let is_less = rank < rank_least;
         least = select_unpredictable(is_less, number, least);
@@ -213,5 +212,5 @@ fn offer<C: Clock, A: Copy>(request: Request<'_, C, A>, ns: u64) -> Offer {
         rank_least = select_unpredictable(is_less, rank, rank_least);
     }
     let least = (rank_least < u64::MAX).then_some((least, word_least));
-    Offer { own: false, free: idle, least, room_at }
+    Offer { own: false, free: idle, least, room_at, rule }
 }

@@ -42,20 +42,20 @@ impl Recent {
 }
 
 impl SlotTable {
-    /// Gives `each` every key that is not idle at `ns`, by number of the slot, until it fails. Other threads may check
-    /// meanwhile.
+    /// Gives `each` every key that is not idle at `ns`, by number of the slot and with its value by the rule in force, until
+    /// it fails. Other threads may check meanwhile, but none change the limit.
     pub fn copy<C: Clock, E>(
         &self,
         engine: &Engine<C>,
         ns: u64,
         mut each: impl FnMut(Copied) -> Result<(), E>,
     ) -> Result<(), E> {
-        let now = engine.rule.time().units(ns);
         let mut recent = Recent::new();
         for number in 0..self.lines().slots() {
             let Some((fingerprint, word)) = named_value(self.lines().slot(number)) else { continue };
-            let moment = now + engine.rule.phase(fingerprint);
-            if word != 0 && !engine.rule.is_idle(word, moment) && !recent.has_met(number, fingerprint) {
+            let era = engine.era();
+            let (word, moment) = (era.value(word, ns), era.rule.moment(ns, fingerprint));
+            if word != 0 && !era.rule.is_idle(word, moment) && !recent.has_met(number, fingerprint) {
                 each(Copied { number, fingerprint, word })?;
             }
         }

@@ -68,9 +68,14 @@ pub(super) fn pending(fingerprint_word: u64, debt: u32) -> u64 {
     PENDING | (u64::from(debt) << DEBT_SHIFT) | (fingerprint_word & GENERATION)
 }
 
+/// Whether `word` is pending for some key.
+pub(super) fn is_pending(word: u64) -> bool {
+    word & (TABLE_BIT | 1 << 62 | 1 << 61) == PENDING
+}
+
 /// Whether `word` is pending for the key that `fingerprint_word` names.
 pub(super) fn is_pending_for(word: u64, fingerprint_word: u64) -> bool {
-    word & (TABLE_BIT | 1 << 62 | 1 << 61) == PENDING && (word ^ fingerprint_word) & GENERATION == 0
+    is_pending(word) && (word ^ fingerprint_word) & GENERATION == 0
 }
 
 /// Whether `word` is FREE, whatever debt it carries.

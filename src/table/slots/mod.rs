@@ -61,16 +61,16 @@ mod stops;
 pub use copies::Copied;
 pub use line::Lines;
 use line::{
-    CLAIMED, LINES_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending_for, is_value,
-    names, next_owner, owner,
+    CLAIMED, LINES_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending, is_pending_for,
+    is_value, names, next_owner, owner,
 };
 pub use stats::Stats;
 use stats::{Counter, Counters};
 
-use super::{Answer, Ask, Engine, Full, Hot, Missed, Ordered};
+use super::{Answer, Ask, Engine, Era, Full, Hot, Missed, Ordered};
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
-use crate::word::{Order, WHOLE_DEBT};
+use crate::word::{Order, VALUE_MAX, WHOLE_DEBT};
 
 /// How often a check starts again before it gives up with `Full`.
 #[cfg(not(tidegate_loom))]
@@ -213,7 +213,8 @@ impl SlotTable {
             // ORDERING: Acquire, both: the word is this owner's or a later one's.
             let named = owner(slot.fingerprint.load(Ordering::Acquire));
             let word = slot.word.load(Ordering::Acquire);
-            is_value(word) && !engine.rule.is_idle(word, engine.rule.moment(now_ns, named))
+            let era = engine.era();
+            is_value(word) && !era.rule.is_idle(era.value(word, now_ns), era.rule.moment(now_ns, named))
         };
         let sample = (0..slots).step_by(step).map(|number| self.lines.slot(number));
         let (looked_at, live) =
@@ -289,6 +290,19 @@ impl SlotTable {
         engine.order(slot.word, fingerprint, order, owner, || is_still(slot, owner) && is_good())
     }
 
+    /// Has every word adopted by a new era, and every slot freed that is pending: who resolves one may not know of it.
+    pub fn walk<C: Clock>(&self, engine: &Engine<C>, era: Era<'_>) {
+        for number in 0..self.lines.slots() {
+            let slot = self.lines.slot(number);
+            // ORDERING: Acquire: a mark is freed with its own slot's generation.
+            let mut word = slot.word.load(Ordering::Acquire);
+            while is_pending(word) && !free(slot, word) {
+                word = slot.word.load(Ordering::Acquire);
+            }
+            engine.adopt(slot.word, era);
+        }
+    }
+
     /// The word of the key of this hash as it stands, and the precise time just after it was read; 0 if the key has no
     /// value, as a fresh one. Changes nothing.
     pub fn peek<C: Clock>(&self, engine: &Engine<C>, hash: u64) -> (u64, u64) {
@@ -301,8 +315,8 @@ impl SlotTable {
     /// Carries the request out in whichever slot the key has, or gets.
     fn look_everywhere<C: Clock, A: Ask>(&self, request: Request<'_, C, A>) -> Result<A::Answer, Full> {
         let Request { engine, window, fingerprint, ask, .. } = request;
-        let fresh = || ask.decide(engine, 0, engine.coarse_ns(), fingerprint, 0);
-        let is_remembered = fresh().0 != 0;
+        let fresh = || ask.decide(engine.era(), 0, engine.coarse_ns(), fingerprint, 0);
+        let is_remembered = fresh().0 & VALUE_MAX != 0;
         for _ in 0..ATTEMPTS {
             let Some(seen) = request.look() else { continue };
             if is_remembered && seen.pending != 0 {
@@ -348,12 +362,13 @@ impl SlotTable {
         // ORDERING: Relaxed: whoever evicted this key stored its time before the fingerprint word of the
         // slot's next owner, which the scans read with Acquire.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
-        let moment = engine.rule.moment(ns, fingerprint);
-        let first = engine.rule.begin(moment, carried_debt(mark));
+        // After the fence: whoever changes the limit finds the mark, or is found here.
+        let era = engine.era();
+        let first = era.rule.begin(era.rule.moment(ns, fingerprint), carried_debt(mark));
         // ORDERING: Acquire, as in `name_of`. While the word is this mark nobody has claimed the slot, so the
         // fingerprint word still names this key.
         let owner = lowest.fingerprint.load(Ordering::Acquire);
-        let (next, answer) = ask.decide(engine, first, ns, fingerprint, owner);
+        let (next, answer) = ask.decide(era, first, ns, fingerprint, owner);
         // ORDERING: AcqRel, as every exchange of a word here.
         let promoted = lowest.word.compare_exchange(mark, next, Ordering::AcqRel, Ordering::Acquire);
         promoted.is_ok().then_some(answer)

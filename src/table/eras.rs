@@ -1,0 +1,222 @@
+//! The rules that a limiter decides by, one after another, as its limit is changed.
+//!
+//! # Protocol
+//!
+//! * A word says by bit 62 whether a rule with an even or an odd number wrote it. A change has two steps: the **flip**
+//!   publishes the next rule, and the **walk** adopts every word that the rule before wrote. Changes take turns, so no
+//!   word is ever of a third rule.
+//! * Who reads a word reads the era **after** it: the word's rule is then the era's, or the one before. If the limit is
+//!   changed once more in between, the walk has changed the word, and the exchange fails.
+//! * A word of the rule before is adopted by whoever decides on it, in its own exchange. No check waits.
+//! * Every rule is kept for as long as the limiter lives, so that nobody needs a guard to read one. A limit that
+//!   comes back takes the place that it had.
+//!
+//! **Orderings.** The flip is a Release store, the era an Acquire load: a word of the new rule is found only with its era.
+//! A mark has no rule: who makes a value of one has a SeqCst fence between finding it and reading the era, and the
+//! walk has one between the flip and its look at the mark. So either the walk finds the mark, or its promoter finds
+//! the new era.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::error::ConfigError;
+use crate::limit::Limit;
+use crate::sync::{AtomicU64, Ordering, fence};
+use crate::word::{CarryOver, Rule, VALUE_MAX};
+
+/// Bit 62 of a word.
+const ERA_BIT: u64 = VALUE_MAX + 1;
+/// Rules are numbered by so many bits.
+const INDEX_BITS: u32 = 16;
+const INDEX: u64 = (1 << INDEX_BITS) - 1;
+
+/// A rule, the one before it, and how to tell their words apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Era<'e> {
+    /// What decides.
+    pub rule: &'e Rule,
+    before: Option<(&'e Rule, CarryOver)>,
+    bit: u64,
+    /// Changes of the limit so far.
+    pub number: u64,
+}
+
+impl<'e> Era<'e> {
+    /// The value of a word that was read before the era was: in the terms of its rule.
+    #[inline]
+    pub fn value(&self, word: u64, ns: u64) -> u64 {
+        let value = word & VALUE_MAX;
+        match self.before {
+            Some((rule, carry_over)) if word & ERA_BIT != self.bit => {
+                self.rule.adopt(rule, carry_over, value, ns)
+            }
+            _ => value,
+        }
+    }
+
+    /// The word for a value. A key that was never seen has none.
+    #[inline]
+    pub fn word(&self, value: u64) -> u64 {
+        value | self.bit
+    }
+
+    /// The rule that wrote a word.
+    pub fn writer(&self, word: u64) -> &'e Rule {
+        match self.before {
+            Some((rule, _)) if word & ERA_BIT != self.bit => rule,
+            _ => self.rule,
+        }
+    }
+
+    /// Whether a word has to be adopted.
+    pub fn is_past(&self, word: u64) -> bool {
+        self.before.is_some() && word & ERA_BIT != self.bit
+    }
+}
+
+/// A limit, ready to decide.
+#[derive(Debug)]
+struct Made {
+    limit: Limit,
+    rule: Rule,
+}
+
+/// Rules in the order in which they first came, from 1: the first 1, the next 2, the next 4 in a chunk.
+#[derive(Debug, Default)]
+struct List([OnceLock<Box<[OnceLock<Made>]>>; INDEX_BITS as usize]);
+
+impl List {
+    fn place(&self, index: usize) -> &OnceLock<Made> {
+        let chunk = index.ilog2();
+        let size = 1 << chunk;
+        let chunk = self.0[chunk as usize].get_or_init(|| (0..size).map(|_| OnceLock::new()).collect());
+        &chunk[index - size]
+    }
+
+    /// Whether there are more is told by the first that is missing.
+    fn iter(&self) -> impl Iterator<Item = (usize, &Made)> {
+        (1..1 << INDEX_BITS).map_while(|index| Some((index, self.place(index).get()?)))
+    }
+}
+
+/// The limits that came after the one that the limiter was built with.
+#[derive(Debug, Default)]
+pub struct Eras {
+    /// How many changes there were, what is carried over at the last, and the numbers of the rules before it and
+    /// after it: `[changes | carry over: 2 | before: 16 | now: 16]`. 0: the limit was never changed.
+    state: AtomicU64,
+    later: List,
+    /// Held by who changes the limit. Nobody who checks knows it.
+    changing: Mutex<()>,
+}
+
+impl Eras {
+    /// Whether the limit was ever changed; to be asked after a word was read.
+    #[inline(always)]
+    pub fn is_changed(&self) -> bool {
+        // ORDERING: Acquire pairs with the flip.
+        self.state.load(Ordering::Acquire) != 0
+    }
+
+    /// How often the limit was changed.
+    pub fn changes(&self) -> u64 {
+        self.state.load(Ordering::Acquire) >> (2 * INDEX_BITS + 2)
+    }
+
+    /// The era now; to be read after the word.
+    #[inline]
+    pub fn now<'e>(&'e self, first: &'e Rule) -> Era<'e> {
+        // ORDERING: Acquire pairs with the flip: the rule that is named has been made.
+        match self.state.load(Ordering::Acquire) {
+            0 => Era { rule: first, before: None, bit: 0, number: 0 },
+            state => self.era(first, state),
+        }
+    }
+
+    #[cold]
+    fn era<'e>(&'e self, first: &'e Rule, state: u64) -> Era<'e> {
+        let number = state >> (2 * INDEX_BITS + 2);
+        let carry_over = match state >> (2 * INDEX_BITS) & 3 {
+            0 => CarryOver::KeepUsed,
+            1 => CarryOver::Proportional,
+            _ => CarryOver::Reset,
+        };
+        let rule = |index| self.rule(first, index);
+        Era {
+            rule: rule(state & INDEX),
+            before: Some((rule(state >> INDEX_BITS & INDEX), carry_over)),
+            bit: if number % 2 == 0 { 0 } else { ERA_BIT },
+            number,
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "of INDEX_BITS")]
+    fn rule<'e>(&'e self, first: &'e Rule, index: u64) -> &'e Rule {
+        if index == 0 {
+            return first;
+        }
+        self.later.place(index as usize).get().map_or(first, |made| &made.rule)
+    }
+
+    /// The limit now; `None` if it was never changed, or is the first again.
+    #[expect(clippy::cast_possible_truncation, reason = "of INDEX_BITS")]
+    pub fn limit(&self) -> Option<Limit> {
+        let index = self.state.load(Ordering::Acquire) & INDEX;
+        (index > 0).then(|| self.later.place(index as usize).get().map(|made| made.limit)).flatten()
+    }
+
+    /// Runs `work` while nobody changes the limit.
+    #[cfg(feature = "snapshot")]
+    pub fn while_unchanged<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _turn = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        work()
+    }
+
+    /// Changes the limit from the `first` that the limiter was built with, or the latest, to `limit`; `walk` is then
+    /// given the new era, and has to adopt all words that are past.
+    ///
+    /// # Errors
+    /// The limit cannot be honoured, or does not follow the one before.
+    pub fn change(
+        &self,
+        (first, rule): (Limit, &Rule),
+        limit: Limit,
+        carry_over: CarryOver,
+        walk: impl Fn(Era<'_>),
+    ) -> Result<(), ConfigError> {
+        limit.follows(&first)?;
+        let made = Rule::new(&limit)?;
+        let is_unfinished = self.changing.is_poisoned();
+        let _turn = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_unfinished {
+            // The clock has panicked in the last walk. Its words first.
+            walk(self.now(rule));
+            self.changing.clear_poison();
+        }
+        let known = self.later.iter().find(|(_, made)| made.limit == limit).map(|(index, _)| index);
+        let index = if limit == first { Some(0) } else { known };
+        let index = match index {
+            Some(index) => index,
+            None => {
+                let index = self.later.iter().count() + 1;
+                if index >= 1 << INDEX_BITS {
+                    return Err(ConfigError::TooManyLimits { limits_max: (1 << INDEX_BITS) - 1 });
+                }
+                _ = self.later.place(index).set(Made { limit, rule: made });
+                index
+            }
+        };
+        let state = self.state.load(Ordering::Relaxed);
+        let changes = (state >> (2 * INDEX_BITS + 2)) + 1;
+        let carry_over = match carry_over {
+            CarryOver::KeepUsed => 0,
+            CarryOver::Proportional => 1,
+            CarryOver::Reset => 2,
+        };
+        let next = ((changes << 2 | carry_over) << INDEX_BITS | state & INDEX) << INDEX_BITS | index as u64;
+        // ORDERING: Release: the flip. SeqCst, the fence: see the head of this file.
+        self.state.store(next, Ordering::Release);
+        fence(Ordering::SeqCst);
+        walk(self.era(rule, next));
+        Ok(())
+    }
+}
