@@ -149,10 +149,12 @@ impl<C: Clock> Core<C> {
         cost: u64,
     ) -> Result<Pass, Denied> {
         let Charged { decided: Decided { outcome, next }, ns } = charged;
-        if outcome == Outcome::Pass && cost > 0 {
-            return Ok(Pass { snapshot: self.snapshot_by(&self.engine.rule, next, ns, fingerprint) });
+        let snapshot = self.snapshot_by(&self.engine.rule, next, ns, fingerprint);
+        if outcome == Outcome::Pass {
+            return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
-        self.respond(Answer::Decided(charged), fingerprint, cost)
+        let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
+        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, room_at_ns: 0 })
     }
 
     /// What the caller is told of an answer that is no pass.
@@ -178,7 +180,7 @@ impl<C: Clock> Core<C> {
     }
 
     /// A snapshot of a word that a debt may have put further ahead than its time proves.
-    #[inline]
+    #[inline(always)]
     fn in_doubt(&self, snapshot: Snapshot) -> Snapshot {
         Snapshot { is_steady: snapshot.is_steady && !self.engine.has_debts(), ..snapshot }
     }

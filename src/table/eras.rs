@@ -110,11 +110,17 @@ pub struct Eras {
 }
 
 impl Eras {
+    /// 0 as long as the limit was never changed; to be read after a word.
+    #[inline(always)]
+    pub fn state(&self) -> u64 {
+        // ORDERING: Acquire pairs with the flip.
+        self.state.load(Ordering::Acquire)
+    }
+
     /// Whether the limit was ever changed; to be asked after a word was read.
     #[inline(always)]
     pub fn is_changed(&self) -> bool {
-        // ORDERING: Acquire pairs with the flip.
-        self.state.load(Ordering::Acquire) != 0
+        self.state() != 0
     }
 
     /// How often the limit was changed.

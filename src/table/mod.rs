@@ -27,7 +27,7 @@ pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Origin};
-use crate::word::{Decided, Done, Order, Outcome, Rule, TABLE_BIT, VALUE_MAX};
+use crate::word::{Decided, Done, Order, Outcome, Rule, TABLE_BIT, VALUE_BITS};
 
 /// What every table decides with: the rule, the clock, and where the limiter's time starts.
 #[derive(Debug)]
@@ -250,7 +250,7 @@ impl<C: Clock> Engine<C> {
         // modification order is enough.
         let seen = word.load(Ordering::Acquire);
         // A mark, or a word of a limit that came later.
-        if seen > VALUE_MAX || self.eras.is_changed() {
+        if seen >> VALUE_BITS | self.eras.state() != 0 {
             return (Attempt::Mark, seen);
         }
         let Decided { outcome, next } = more(self.decide(seen, ns, key, cost));

@@ -33,8 +33,8 @@ use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Limit, Shape, Window};
 use crate::time::TICK_NS;
-pub(crate) use crate::time::timebase::VALUE_MAX;
 use crate::time::timebase::{Timebase, nanoseconds};
+pub(crate) use crate::time::timebase::{VALUE_BITS, VALUE_MAX};
 
 /// Bit 63: the word is the table's, not a value.
 pub const TABLE_BIT: u64 = 1 << 63;
