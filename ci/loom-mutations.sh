@@ -45,6 +45,18 @@ mutate() {
     done
 }
 
+mutate "the walk of a change passes pending slots over" src/table/slots/mod.rs \
+    's/while is_pending\(word\) && !free\(slot, word\)/while false \&\& !free(slot, word)/' \
+    a_new_key_beside_a_change
+mutate "the walk of a change passes pending entries over" src/table/exact/walk.rs \
+    's/if word\.load\(Ordering::Acquire\) == PENDING/if false \&\& word.load(Ordering::Acquire) == PENDING/' \
+    a_new_exact_key_beside_a_change
+mutate "who writes a word of an era that is over leaves it" src/table/mod.rs \
+    's/if now\.number == era\.number/if now.number >= era.number/' \
+    an_order_beside_two_changes
+mutate "a known key knows the first limit only" src/table/mod.rs \
+    's/if seen >> VALUE_BITS \| self\.eras\.state\(\) != 0/if seen >> VALUE_BITS > 1/' \
+    a_check_beside_a_change
 mutate "an order takes from a stranger, and does not put it back" src/table/mod.rs \
     's/self\.put_back\(word, self\.rule\.moment\(ns, key\), before, done\.next\);//' \
     refund_against_takeover reset_against_takeover

@@ -7,7 +7,9 @@
 //!   word is ever of a third rule.
 //! * Who reads a word reads the era **after** it: the word's rule is then the era's, or the one before. If the limit is
 //!   changed once more in between, the walk has changed the word, and the exchange fails.
-//! * A word of the rule before is adopted by whoever decides on it, in its own exchange. No check waits.
+//! * A word of the rule before is adopted by whoever decides on it, in its own exchange. No check waits. Who finds after
+//!   its exchange that the era has gone on adopts what it wrote: the walk may have passed the word, and a second change
+//!   have brought its number back.
 //! * Every rule is kept for as long as the limiter lives, so that nobody needs a guard to read one. A limit that
 //!   comes back takes the place that it had.
 //!
@@ -51,6 +53,14 @@ impl<'e> Era<'e> {
             }
             _ => value,
         }
+    }
+
+    /// The value of a word that was written in an era before.
+    pub fn value_of(&self, era: Era<'_>, word: u64, ns: u64) -> u64 {
+        if era.number + 1 == self.number {
+            return self.value(word, ns);
+        }
+        self.rule.adopt(era.rule, CarryOver::KeepUsed, word & VALUE_MAX, ns)
     }
 
     /// The word for a value. A key that was never seen has none.
@@ -150,24 +160,27 @@ impl Eras {
         Era {
             rule: rule(state & INDEX),
             before: Some((rule(state >> INDEX_BITS & INDEX), carry_over)),
-            bit: if number % 2 == 0 { 0 } else { ERA_BIT },
+            bit: if number.is_multiple_of(2) { 0 } else { ERA_BIT },
             number,
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "of INDEX_BITS")]
     fn rule<'e>(&'e self, first: &'e Rule, index: u64) -> &'e Rule {
         if index == 0 {
             return first;
         }
-        self.later.place(index as usize).get().map_or(first, |made| &made.rule)
+        self.made(index).map_or(first, |made| &made.rule)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "of INDEX_BITS")]
+    fn made(&self, index: u64) -> Option<&Made> {
+        self.later.place(index as usize).get()
     }
 
     /// The limit now; `None` if it was never changed, or is the first again.
-    #[expect(clippy::cast_possible_truncation, reason = "of INDEX_BITS")]
     pub fn limit(&self) -> Option<Limit> {
         let index = self.state.load(Ordering::Acquire) & INDEX;
-        (index > 0).then(|| self.later.place(index as usize).get().map(|made| made.limit)).flatten()
+        (index > 0).then(|| self.made(index).map(|made| made.limit)).flatten()
     }
 
     /// Runs `work` while nobody changes the limit.

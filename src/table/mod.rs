@@ -284,10 +284,32 @@ impl<C: Clock> Engine<C> {
         }
         let unchanged = next == value;
         let next = era.word(next);
-        if unchanged || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        if unchanged {
             return (Attempt::Done(outcome), next);
         }
-        (Attempt::Lost, seen)
+        if word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return (Attempt::Lost, seen);
+        }
+        self.keep_up(word, next, era, ns);
+        (Attempt::Done(outcome), next)
+    }
+
+    /// After an exchange that left `written` by `era`: if the limit was changed meanwhile, the walk may have passed the word
+    /// before, and (its number having come back in a second change) nobody would adopt it.
+    fn keep_up<'e>(&'e self, word: &AtomicU64, mut written: u64, mut era: Era<'e>, ns: u64) {
+        loop {
+            let now = self.era();
+            if now.number == era.number {
+                return;
+            }
+            let next = now.word(now.value_of(era, written, ns));
+            // ORDERING: AcqRel, as every exchange of a word. Who was faster has adopted it. If nobody was, it may have been
+            // exchanged by a number that has come back, once more.
+            if word.compare_exchange(written, next, Ordering::AcqRel, Ordering::Acquire).is_err() {
+                return;
+            }
+            (written, era) = (next, now);
+        }
     }
 
     /// Carries out an order on a shared word of `key` (its fingerprint), by the precise clock. `None` as for
@@ -316,6 +338,7 @@ impl<C: Clock> Engine<C> {
             {
                 continue;
             }
+            self.keep_up(word, next, era, ns);
             let moment = era.rule.moment(ns, key);
             if is_ours() {
                 let was_dry = era.rule.dry_until(value, moment).is_some();

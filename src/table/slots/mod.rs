@@ -294,7 +294,11 @@ impl SlotTable {
     pub fn walk<C: Clock>(&self, engine: &Engine<C>, era: Era<'_>) {
         for number in 0..self.lines.slots() {
             let slot = self.lines.slot(number);
-            // ORDERING: Acquire: a mark is freed with its own slot's generation.
+            // ORDERING: Acquire, both: a mark is freed with its own slot's generation. A slot that is nobody's yet has no
+            // word to adopt; who claims it later makes its first value of the new era.
+            if slot.fingerprint.load(Ordering::Acquire) == 0 {
+                continue;
+            }
             let mut word = slot.word.load(Ordering::Acquire);
             while is_pending(word) && !free(slot, word) {
                 word = slot.word.load(Ordering::Acquire);
