@@ -54,9 +54,6 @@ mutate "the walk of a change passes pending entries over" src/table/exact/walk.r
 mutate "who writes a word of an era that is over leaves it" src/table/mod.rs \
     's/if now\.number == era\.number/if now.number >= era.number/' \
     an_order_beside_two_changes
-mutate "a known key knows the first limit only" src/table/mod.rs \
-    's/if seen >> VALUE_BITS \| self\.eras\.state\(\) != 0/if seen >> VALUE_BITS > 1/' \
-    a_check_beside_a_change
 mutate "an order takes from a stranger, and does not put it back" src/table/mod.rs \
     's/self\.put_back\(word, self\.rule\.moment\(ns, key\), before, done\.next\);//' \
     refund_against_takeover reset_against_takeover

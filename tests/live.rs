@@ -1,5 +1,9 @@
 //! Limits that are changed while requests are decided: `set_limit`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::unwrap_used,
+    reason = "small numbers of a test, which fails by panicking"
+)]
 
 mod common;
 
@@ -195,7 +199,7 @@ proptest! {
             clock.advance(Duration::from_nanos(wait_ns));
             used = used.saturating_sub(u128::from(rate) * u128::from(wait_ns));
             if what == 0 {
-                (rate, burst) = (rates[next as usize % 5], next);
+                (rate, burst) = (rates[(next % 5) as usize], next);
                 limiter.set_limit(per_second(rate, burst), CarryOver::KeepUsed).unwrap();
                 exact.set_limit(per_second(rate, burst), CarryOver::KeepUsed).unwrap();
             } else {
