@@ -1,8 +1,10 @@
 //! What the fuzz targets share: the inputs they are made of, the two games that play a limiter
-//! against its twin, and the one that plays a table with little room.
+//! against its twin, the one that plays a table with little room, and the one that charges and gives back.
 
+pub mod asked;
 pub mod bucket;
 pub mod input;
+pub mod orders;
 pub mod tables;
 pub mod windows;
 

@@ -85,7 +85,8 @@ fn charge_and_refund_beside_a_check() {
 #[test]
 fn who_was_refused_learns_of_a_reset() {
     explore_rotated("who was refused learns of a reset", FEW, |roles: [usize; 2]| {
-        let scene = Scene::new(bucket_of_four(), OnFull::EvictLeast, &[MS]).leasing().used(OLD, MS, 4).share();
+        let scene =
+            Scene::new(bucket_of_four(), OnFull::EvictLeast, &[MS]).leasing().used(OLD, MS, 4).share();
         let it = scene.clone();
         let is_done = loom::sync::Arc::new(loom::sync::atomic::AtomicBool::new(false));
         let done = in_threads(roles, move |role| {

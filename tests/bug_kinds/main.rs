@@ -16,6 +16,8 @@ mod clock;
 mod edges;
 mod memory;
 mod races;
+mod several_limits;
+mod waiting;
 
 use std::time::Duration;
 
