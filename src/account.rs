@@ -7,7 +7,7 @@ use crate::answer::{Denied, Snapshot};
 use crate::decision::Reason;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::Core;
-use crate::table::{Answer, Charged, Full, Hot, Ordered};
+use crate::table::{Answer, Charged, Full, Hot, Ordered, Resets};
 use crate::time::Clock;
 use crate::time::timebase::saturating_ns;
 use crate::word::{Decided, Order, Outcome, Paid};
@@ -98,10 +98,15 @@ impl<C: Clock> Core<C> {
         carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
         let Snapshot { word, ns, .. } = receipt.snapshot;
-        self.give_back(receipt, hot, Order::Refund(Paid { tokens: receipt.charged, word, ns }), carry_out)
+        let order = Order::Refund(Paid { tokens: receipt.charged, word, ns });
+        self.note_gift(receipt.hash);
+        let back = self.give_back(receipt, hot, order, Resets::is_same_life, carry_out);
+        self.note_gift(receipt.hash);
+        back
     }
 
-    /// Gives a reservation back, if it was the last; whether it was.
+    /// Gives a reservation back, if it was the last; whether it was. That its word is the one that it left says so only if
+    /// nothing was given back since: a later charge may have come to the same number.
     pub(crate) fn cancel(
         &self,
         reservation: &Reservation,
@@ -110,7 +115,7 @@ impl<C: Clock> Core<C> {
     ) -> bool {
         let receipt = &reservation.receipt;
         let order = Order::Cancel { left: receipt.snapshot.word, tokens: receipt.charged };
-        self.give_back(receipt, hot, order, carry_out) > 0
+        self.give_back(receipt, hot, order, |then, now| then == now, carry_out) > 0
     }
 
     fn give_back(
@@ -118,9 +123,10 @@ impl<C: Clock> Core<C> {
         receipt: &Receipt,
         hot: Option<&Hot>,
         order: Order,
+        is_valid: impl Fn(u64, u64) -> bool,
         carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
-        let is_good = || self.resets.count(receipt.hash) == receipt.resets;
+        let is_good = || is_valid(receipt.resets, self.resets.count(receipt.hash));
         if receipt.limiter != self.number || receipt.charged == 0 || !is_good() {
             return 0;
         }
@@ -135,7 +141,17 @@ impl<C: Clock> Core<C> {
         key: Named,
         order: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> u64 {
-        order(Order::Credit(tokens)).map_or(0, |ordered| self.gave(ordered, hot, key.fingerprint))
+        self.note_gift(key.hash);
+        let back = order(Order::Credit(tokens)).map_or(0, |ordered| self.gave(ordered, hot, key.fingerprint));
+        self.note_gift(key.hash);
+        back
+    }
+
+    /// Something is given back to a key of this hash, in whose line somebody may wait.
+    fn note_gift(&self, hash: u64) {
+        if self.engine.has_debts() {
+            self.resets.gave(hash);
+        }
     }
 
     /// Makes the key one that was never seen. False if too many races were lost.

@@ -7,7 +7,7 @@ mod subject;
 
 use std::time::Duration;
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 use tidegate::{
     Alignment, Denied, ExactLimiter, Limiter, Manual, OnFull, Pass, Reason, SingleLimiter, Standing,
 };
@@ -34,7 +34,23 @@ pub struct Input {
     debt_max: Option<Number>,
     /// One limiter with little room: for how many keys, and what it does when full.
     little_room: Option<(u8, u8)>,
-    steps: Vec<Move>,
+    /// What only some games have, for less can be said after it: steps back, leases, refunds by key.
+    has: u8,
+    steps: Steps,
+}
+
+/// As many moves as there are bytes for: a `Vec` would take a coin's toss before each of them.
+#[derive(Debug)]
+struct Steps(Vec<Move>);
+
+impl<'a> Arbitrary<'a> for Steps {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        let mut steps = Vec::new();
+        while !bytes.is_empty() && steps.len() < STEPS_MAX {
+            steps.push(bytes.arbitrary()?);
+        }
+        Ok(Self(steps))
+    }
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -119,8 +135,16 @@ pub fn run(input: &Input) {
         made: 0,
         total: Total::default(),
     };
-    for &step in input.steps.iter().take(STEPS_MAX) {
-        game.step(step);
+    for &step in &input.steps.0 {
+        let rare_kind = match step {
+            Move::StepBack(_) => 1,
+            Move::Warm { .. } => 2,
+            Move::RefundKey { .. } => 3,
+            _ => 0,
+        };
+        if rare_kind == 0 || input.has % 8 == rare_kind {
+            game.step(step);
+        }
     }
     game.check_all();
 }
@@ -334,6 +358,7 @@ impl Game {
         let charged = it.0.charged();
         let others = self.others(key);
         let back = self.subject.refund(it);
+        self.keys[key].last = None;
         assert!(back <= charged, "{back} of {charged}");
         assert!(self.others(key) == others, "another key was given something");
         if back == 0 {
@@ -363,6 +388,7 @@ impl Game {
     fn refund_key(&mut self, key: u64, tokens: u64) {
         let (key, index) = self.key(key);
         let back = self.subject.refund_key(key, tokens);
+        self.keys[index].last = None;
         assert!(back <= tokens);
         if back > 0 {
             self.keys[index].mint(back);
