@@ -3,111 +3,28 @@
 //! key knows what it was given and gave back.
 
 mod ledger;
+mod moves;
 mod subject;
+
+pub use moves::Input;
 
 use std::time::Duration;
 
-use arbitrary::{Arbitrary, Unstructured};
 use tidegate::{
     Alignment, Denied, ExactLimiter, Limiter, Manual, OnFull, Pass, Reason, SingleLimiter, Standing,
 };
 
-use crate::asked::{Asked, Shape};
-use crate::input::{Cost, Number, Span};
+use crate::asked::Asked;
+use crate::input::Number;
 use ledger::{Kind, Ledger};
+use moves::Move;
 use subject::{Alike, Paid, Place, Subject};
 
-const STEPS_MAX: usize = 96;
 /// How long a bucket's leased tokens may be kept.
 const LEASE_NS: u128 = 1_000_000;
 /// As in the other games: six years are inside every limiter's own time.
 const TIME_MAX_NS: u128 = 6 * 365 * 24 * 60 * 60 * 1_000_000_000;
 const NANOSECOND: Duration = Duration::from_nanos(1);
-
-#[derive(Arbitrary, Debug)]
-pub struct Input {
-    shape: Shape,
-    alignment: u8,
-    count_refused: bool,
-    unix_ns: u64,
-    /// None: as much as the burst.
-    debt_max: Option<Number>,
-    /// One limiter with little room: for how many keys, and what it does when full.
-    little_room: Option<(u8, u8)>,
-    /// What only some games have, for less can be said after it: steps back, leases, refunds by key.
-    has: u8,
-    steps: Steps,
-}
-
-/// As many moves as there are bytes for: a `Vec` would take a coin's toss before each of them.
-#[derive(Debug)]
-struct Steps(Vec<Move>);
-
-impl<'a> Arbitrary<'a> for Steps {
-    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
-        let mut steps = Vec::new();
-        while !bytes.is_empty() && steps.len() < STEPS_MAX {
-            steps.push(bytes.arbitrary()?);
-        }
-        Ok(Self(steps))
-    }
-}
-
-#[derive(Arbitrary, Clone, Copy, Debug)]
-enum Move {
-    Check {
-        key: u8,
-        cost: Cost,
-    },
-    Take {
-        key: u8,
-        cost: Cost,
-    },
-    Charge {
-        key: u8,
-        cost: Cost,
-    },
-    /// Gives one of the receipts back.
-    Refund {
-        which: u8,
-    },
-    RefundKey {
-        key: u8,
-        tokens: Cost,
-    },
-    Reset {
-        key: u8,
-    },
-    Reserve {
-        key: u8,
-        cost: Cost,
-        wait_max: Span,
-    },
-    /// Gives one of the places back.
-    Cancel {
-        which: u8,
-    },
-    Peek {
-        key: u8,
-    },
-    /// Waits until the cost passes, to the nanosecond.
-    Insist {
-        key: u8,
-        cost: Cost,
-    },
-    /// One request each of neighbouring keys.
-    Flood {
-        first: u8,
-        count: u8,
-        cost: Cost,
-    },
-    Advance(Span),
-    StepBack(Span),
-    /// From here on the key's tokens are leased.
-    Warm {
-        key: u8,
-    },
-}
 
 /// Plays one game, or none if the limit is one that no limiter can honour.
 pub fn run(input: &Input) {
@@ -402,6 +319,10 @@ impl Game {
         assert_eq!(self.subject.peek(key).remaining(), self.asked.cost_max);
         self.keys[index].reset();
         self.keys[index].is_loose = self.rewound;
+        if self.leases {
+            // What was leased of it may still be spent.
+            self.keys[index].credited = self.asked.cost_max.into();
+        }
         self.total.resets += 1;
     }
 
