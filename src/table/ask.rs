@@ -38,7 +38,7 @@ pub struct Ordered {
     pub ns: u64,
     /// The word before.
     pub before: u64,
-    /// Whose word it was: the slot's fingerprint word, the entry's place.
+    /// Whose word it was: the slot and its generation, the entry's place.
     pub owner: u64,
 }
 
