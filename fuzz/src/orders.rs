@@ -185,7 +185,7 @@ impl Game {
     /// eviction or with another's debt.
     fn is_telling(&self) -> bool {
         let inherits = matches!(self.subject, Subject::Full(_, OnFull::Inherit));
-        !self.leases && !inherits && !(self.rewound && self.is_full())
+        !(self.leases || inherits || self.rewound && self.is_full())
     }
 
     fn check(&mut self, key: u64, cost: u64) -> Result<Pass, Denied> {

@@ -171,8 +171,8 @@ impl Subject {
         let exact = alike.exact.reserve(&key, cost, wait_max);
         let single = (key == SINGLE).then(|| alike.single.reserve(cost, wait_max));
         let seen = |answer: &Result<Reservation, Denied>| match answer {
-            Ok(place) => Ok((place.wait(), place.charged())),
-            Err(denied) => Err(seen_of_denied(denied)),
+            Ok(place) => (Some((place.wait(), place.charged())), None),
+            Err(denied) => (None, Some(seen_of_denied(denied))),
         };
         alike.compare(&seen(&answer), &seen(&exact), single.as_ref().map(seen).as_ref());
         Ok(Place(answer?, exact.ok(), single.and_then(Result::ok)))
