@@ -7,7 +7,7 @@ use crate::answer::{Denied, Snapshot};
 use crate::decision::Reason;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::Core;
-use crate::table::{Answer, Charged, Full, Hot, Ordered};
+use crate::table::{Answer, Charged, Full, Hot, Ordered, Resets};
 use crate::time::Clock;
 use crate::time::timebase::saturating_ns;
 use crate::word::{Decided, Order, Outcome, Paid};
@@ -76,7 +76,7 @@ impl<C: Clock> Core<C> {
         order: Order,
         carry_out: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> Result<Receipt, Denied> {
-        let resets = self.voided(key.hash);
+        let (resets, changes) = (self.resets.count(key.hash), self.engine.eras.changes());
         let Ordered { done, ns, owner, .. } = match carry_out(order) {
             Ok(ordered) if ordered.done.outcome == Outcome::Pass => ordered,
             Ok(Ordered { done, ns, .. }) => {
@@ -91,6 +91,7 @@ impl<C: Clock> Core<C> {
             hash: key.hash,
             owner,
             resets,
+            changes,
             asked: cost,
             charged: done.tokens,
         })
@@ -104,10 +105,15 @@ impl<C: Clock> Core<C> {
         carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
         let Snapshot { word, ns, .. } = receipt.snapshot;
-        self.give_back(receipt, hot, Order::Refund(Paid { tokens: receipt.charged, word, ns }), carry_out)
+        let order = Order::Refund(Paid { tokens: receipt.charged, word, ns });
+        self.note_gift(receipt.hash);
+        let back = self.give_back(receipt, hot, order, Resets::is_same_life, carry_out);
+        self.note_gift(receipt.hash);
+        back
     }
 
-    /// Gives a reservation back, if it was the last; whether it was.
+    /// Gives a reservation back, if it was the last; whether it was. That its word is the one that it left says so only if
+    /// nothing was given back since: a later charge may have come to the same number.
     pub(crate) fn cancel(
         &self,
         reservation: &Reservation,
@@ -116,12 +122,7 @@ impl<C: Clock> Core<C> {
     ) -> bool {
         let receipt = &reservation.receipt;
         let order = Order::Cancel { left: receipt.snapshot.word, tokens: receipt.charged };
-        self.give_back(receipt, hot, order, carry_out) > 0
-    }
-
-    /// A number that changes whenever earlier receipts of the key become void: by a reset, or a change of the limit.
-    fn voided(&self, hash: u64) -> u64 {
-        self.resets.count(hash).wrapping_add(self.engine.eras.changes() << 32)
+        self.give_back(receipt, hot, order, |then, now| then == now, carry_out) > 0
     }
 
     fn give_back(
@@ -129,9 +130,13 @@ impl<C: Clock> Core<C> {
         receipt: &Receipt,
         hot: Option<&Hot>,
         order: Order,
+        is_valid: impl Fn(u64, u64) -> bool,
         carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
-        let is_good = || self.voided(receipt.hash) == receipt.resets;
+        let is_good = || {
+            receipt.changes == self.engine.eras.changes()
+                && is_valid(receipt.resets, self.resets.count(receipt.hash))
+        };
         if receipt.limiter != self.number || receipt.charged == 0 || !is_good() {
             return 0;
         }
@@ -142,10 +147,21 @@ impl<C: Clock> Core<C> {
     pub(crate) fn credit(
         &self,
         tokens: u64,
+        hash: u64,
         hot: Option<&Hot>,
         order: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> u64 {
-        order(Order::Credit(tokens)).map_or(0, |ordered| Self::gave(ordered, hot))
+        self.note_gift(hash);
+        let back = order(Order::Credit(tokens)).map_or(0, |ordered| Self::gave(ordered, hot));
+        self.note_gift(hash);
+        back
+    }
+
+    /// Something is given back to a key of this hash, in whose line somebody may wait.
+    fn note_gift(&self, hash: u64) {
+        if self.engine.has_debts() {
+            self.resets.gave(hash);
+        }
     }
 
     /// Makes the key one that was never seen. False if too many races were lost.

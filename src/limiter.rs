@@ -313,6 +313,7 @@ impl<C: Clock> Limiter<C> {
     /// A refund leaves no more than there would be had the charge never been made. Two things are not undone: the window
     /// that it opened under [`Alignment::FirstRequest`](crate::Alignment::FirstRequest) stays open, and a clock of your
     /// own that steps back makes a receipt good again for what had come back in the time that is repeated.
+    /// Of those who wait in line the turns stay as told: until the last of them as much more as was given back may go on.
     pub fn refund(&self, receipt: Receipt) -> u64 {
         self.core.refund(&receipt, Some(self.table.hot()), |order, is_good| {
             self.table.order_on(&self.core.engine, receipt.hash, receipt.owner, order, is_good)
@@ -323,7 +324,7 @@ impl<C: Clock> Limiter<C> {
     /// `tokens` to what the key may be admitted** in any time that the call falls into: prefer receipts.
     pub fn refund_key<K: Hash + ?Sized>(&self, key: &K, tokens: u64) -> u64 {
         let key = self.named(key);
-        self.core.credit(tokens, Some(self.table.hot()), |order| {
+        self.core.credit(tokens, key.hash, Some(self.table.hot()), |order| {
             self.table.order(&self.core.engine, key.hash, order)
         })
     }
@@ -368,8 +369,9 @@ impl<C: Clock> Limiter<C> {
         self.core.reserve(key, cost, wait_max, |order| self.table.order(&self.core.engine, key.hash, order))
     }
 
-    /// Gives a reservation back, all of it, if it is the last in line: nothing was charged to its key or given back
-    /// since. Whether it was; if not, it stays charged, for who comes after has been told to wait for it.
+    /// Gives a reservation back, all of it, if it is the last in line: of what was charged to its key since all was cancelled,
+    /// and no refund or reset was asked for since, of this key or of one in 64 others. Whether it was; if not, it stays
+    /// charged, for who comes after has been told to wait for it.
     pub fn cancel(&self, reservation: Reservation) -> bool {
         let Receipt { hash, owner, .. } = reservation.receipt;
         self.core.cancel(&reservation, Some(self.table.hot()), |order, is_good| {

@@ -18,8 +18,10 @@ pub struct Receipt {
     pub(crate) hash: u64,
     /// Whose word it was.
     pub(crate) owner: u64,
-    /// How often keys of this kind had been reset.
+    /// How often keys of its part had been reset, and given something back.
     pub(crate) resets: u64,
+    /// How often the limit had been changed.
+    pub(crate) changes: u64,
     pub(crate) asked: u64,
     pub(crate) charged: u64,
 }

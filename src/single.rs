@@ -141,7 +141,7 @@ impl<C: Clock> SingleLimiter<C> {
     /// to what may be admitted**.
     pub fn refund_tokens(&self, tokens: u64) -> u64 {
         let hot = Some(self.single.hot());
-        self.core.credit(tokens, hot, |order| self.single.order(&self.core.engine, order))
+        self.core.credit(tokens, self.single.key(), hot, |order| self.single.order(&self.core.engine, order))
     }
 
     /// Begins anew, as [`Limiter::reset`](crate::Limiter::reset) does.

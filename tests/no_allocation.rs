@@ -1,4 +1,5 @@
-//! A check of a known key allocates nothing, whether it passes or is refused, leases or spends a lease.
+//! A check of a known key allocates nothing, whether it passes or is refused, leases or spends a lease; nor does a charge,
+//! or what gives back.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -11,7 +12,7 @@ use common::secs;
 use counting::allocations;
 use tidegate::{
     Alignment, Clock, Denied, ExactLimiter, Limit, Limiter, Manual, Pass, Precise, Rate, SingleLimiter,
-    Ticking, Window,
+    Ticking, Window, all,
 };
 
 const KEYS: [&str; 4] = ["client-1", "client-2", "client-3", "client-4"];
@@ -135,4 +136,33 @@ fn hot_keys_and_batches_allocate_nothing() {
         first.join().unwrap()
     });
     assert_eq!(made, 0);
+}
+
+/// What is charged afterwards, given back and reserved, and several limits at once.
+#[test]
+fn orders_of_a_known_key_and_all_that_passes_allocate_nothing() {
+    for limit in limits(1 << 15) {
+        let limiter = Limiter::builder(limit).clock(Manual::new()).build().unwrap();
+        let single = SingleLimiter::builder(limit).clock(Manual::new()).build().unwrap();
+        assert!(limiter.allow("a") && limiter.allow("b") && single.allow());
+        let has_turns = limiter.reserve("a", 1, secs(1)).is_ok_and(|place| limiter.cancel(place));
+        let made = allocations(|| {
+            for _ in 0..1_000 {
+                let taken = (limiter.take("a", 2).unwrap(), single.take(2).unwrap());
+                assert_eq!((limiter.refund(taken.0), single.refund(taken.1)), (2, 2));
+                let charged = (limiter.charge("a", 3).unwrap(), single.charge(3).unwrap());
+                assert_eq!((limiter.refund(charged.0), single.refund(charged.1)), (3, 3));
+                if has_turns {
+                    let places = (limiter.reserve("a", 1, secs(1)), single.reserve(1, secs(1)));
+                    assert!(limiter.cancel(places.0.unwrap()) && single.cancel(places.1.unwrap()));
+                }
+                black_box((limiter.peek("a").remaining(), single.peek().remaining()));
+                let pass = all([&limiter.against("a"), &single.against(), &limiter.against_n("b", 2)]);
+                black_box(pass.unwrap().remaining());
+                assert_eq!((limiter.refund_key("a", 1), single.refund_tokens(1)), (1, 1));
+                assert!(limiter.reset("b"));
+            }
+        });
+        assert_eq!(made, 0, "{limit:?}");
+    }
 }

@@ -442,3 +442,20 @@ fn at_the_end_what_was_kept_is_used() {
         assert_eq!(seen, [left; 3]);
     }
 }
+
+/// Threads that race to be a new key's first claim slots for it side by side, and all but one are freed: a receipt finds the
+/// one that it was charged in.
+#[test]
+fn a_receipt_of_a_new_key_finds_its_slot_among_those_that_threads_claim_for_it() {
+    for _ in 0..100 {
+        let limiter =
+            Limiter::builder(Limit::bucket(Rate::per_hour(1), 100)).max_keys(4_096).clock(Manual::new());
+        let limiter = limiter.build().unwrap();
+        at_once(4, |_| {
+            for key in 0..500 {
+                let receipt = limiter.take(&key, 2).unwrap();
+                assert_eq!(limiter.refund(receipt), 2, "key {key}");
+            }
+        });
+    }
+}

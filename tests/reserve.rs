@@ -90,6 +90,42 @@ fn the_last_in_line_can_be_given_back_and_no_other() {
     assert!(!limiter.cancel(last), "and more was charged since");
 }
 
+/// Turns that were told stay; what a refund leaves goes to others beside them.
+#[test]
+fn what_is_given_back_beside_a_line_goes_on_beside_it() {
+    let (limiter, clock) = limiter(Limit::bucket(Rate::per_second(1), 1));
+    let receipt = limiter.take("a", 1).unwrap();
+    let place = limiter.reserve("a", 1, MINUTE).unwrap();
+    assert_eq!(place.wait(), secs(1));
+    assert_eq!(limiter.refund(receipt), 1);
+    assert!(!limiter.allow("a"), "the place is charged");
+    clock.set(secs(1));
+    // Whoever waited goes on now, and one more: two where the burst is one, for one was given back.
+    assert!(limiter.allow("a") && !limiter.allow("a"));
+    assert!(!limiter.cancel(place), "and a check has followed");
+}
+
+/// The word has the number again that the reservation left, but it is another's: who cancels gives nothing back.
+#[test]
+fn a_place_is_not_the_last_because_the_number_is_the_same() {
+    let limit = Limit::bucket(Rate::per_second(1), 1);
+    let gifts: [fn(&SingleLimiter<Manual>, tidegate::Receipt) -> u64; 2] =
+        [|limiter, receipt| limiter.refund(receipt), |limiter, _| limiter.refund_tokens(1)];
+    for give in gifts {
+        let clock = Manual::new();
+        let limiter = SingleLimiter::builder(limit).clock(clock.clone()).build().unwrap();
+        let receipt = limiter.take(1).unwrap();
+        let place = limiter.reserve(1, MINUTE).unwrap();
+        assert_eq!(give(&limiter, receipt), 1);
+        clock.set(secs(1));
+        assert!(limiter.allow());
+        assert!(!limiter.cancel(place));
+        assert!(!limiter.allow());
+        let place = limiter.reserve(1, MINUTE).unwrap();
+        assert!(limiter.cancel(place), "a new one is");
+    }
+}
+
 #[test]
 fn the_three_limiters_reserve_alike() {
     let limit = Limit::bucket(Rate::per_second(10), 2);

@@ -1,8 +1,11 @@
 //! What the fuzz targets share: the inputs they are made of, the two games that play a limiter
-//! against its twin, the one that plays a table with little room, and the one of snapshots.
+//! against its twin, the one that plays a table with little room, the one that charges and gives back, and the one of
+//! snapshots.
 
+pub mod asked;
 pub mod bucket;
 pub mod input;
+pub mod orders;
 pub mod snapshot;
 pub mod tables;
 pub mod windows;

@@ -10,7 +10,7 @@ const OLD: u64 = 1;
 const NEW: u64 = 2;
 const MS: u64 = 10_000;
 /// One thread makes one exchange on one slot: there is not more to explore.
-const FEW: u64 = 300;
+const FEW: u64 = 200;
 
 /// Two tokens of `OLD`'s are charged in the only slot that is left, and can be given back.
 fn paid() -> (Scene, Ordered) {
@@ -44,7 +44,7 @@ fn refund_against_takeover() {
 /// The same with a reset, which takes all.
 #[test]
 fn reset_against_takeover() {
-    explore_rotated("reset against takeover", EXECUTIONS_LEAST, |roles: [usize; 2]| {
+    explore_rotated("reset against takeover", FEW, |roles: [usize; 2]| {
         let scene = paid().0.share();
         let it = scene.clone();
         let asked = in_threads(roles, move |role| {

@@ -38,7 +38,7 @@ pub struct Ordered {
     pub ns: u64,
     /// Nothing at all could have been charged before.
     pub was_dry: bool,
-    /// Whose word it was: the slot's fingerprint word, the entry's place.
+    /// Whose word it was: the slot and its generation, the entry's place.
     pub owner: u64,
 }
 

@@ -199,3 +199,25 @@ fn saturated_counts_never_carry() {
         }
     }
 }
+
+/// Class: remaining underflows when more is used than the limit is: after a debt there seems to be room without end.
+#[test]
+fn remaining_underflows_after_a_debt() {
+    for limit in limits_of_ten() {
+        for debt in [1, 7, 1 << 20, u64::MAX] {
+            let (limiter, clock) = manual::<u64>(limit.debt_max(debt));
+            let receipt = limiter.charge(&KEY, u64::MAX).unwrap();
+            assert!(receipt.charged() > 10 && receipt.debt() > 0, "{receipt:?}");
+            for _ in 0..3 {
+                let seen = limiter.peek(&KEY);
+                assert_eq!((seen.remaining(), limiter.allow(&KEY)), (0, false), "{limit:?}: {seen:?}");
+                for window in &seen.windows() {
+                    assert!(window.remaining <= window.limit && window.observed <= window.observed_max);
+                }
+                clock.advance(NANOSECOND);
+            }
+            assert_eq!(limiter.check_n(&KEY, 11).unwrap_err().reason(), Reason::TooLarge, "{limit:?}");
+            assert_eq!(limiter.charge(&KEY, 1).unwrap().standing().remaining(), 0, "{limit:?}");
+        }
+    }
+}

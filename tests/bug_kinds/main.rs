@@ -18,7 +18,9 @@ mod arithmetic;
 mod clock;
 mod edges;
 mod memory;
+mod places;
 mod races;
+mod several_limits;
 #[cfg(feature = "tokio")]
 mod waiting;
 

@@ -63,6 +63,18 @@ pub(super) fn next_owner(fingerprint_word: u64, fingerprint: u64) -> u64 {
     (fingerprint << GENERATION_BITS) | (fingerprint_word.wrapping_add(1) & GENERATION)
 }
 
+/// Which slot of its window a key has, and in which generation of that: what its receipts know. (By the fingerprint word
+/// alone, another slot that the key has, had or is about to have in the same generation would do as well.)
+pub(super) fn tenure(number: usize, fingerprint_word: u64) -> u64 {
+    (number as u64) << GENERATION_BITS | (fingerprint_word & GENERATION)
+}
+
+/// The number of a tenure's slot, and the fingerprint word that it has while the tenure lasts.
+pub(super) fn tenant(tenure: u64, fingerprint: u64) -> (usize, u64) {
+    let number = usize::try_from(tenure >> GENERATION_BITS).unwrap_or(usize::MAX);
+    (number, (fingerprint << GENERATION_BITS) | (tenure & GENERATION))
+}
+
 /// Pending for the key that this fingerprint word names, with a debt to begin with.
 pub(super) fn pending(fingerprint_word: u64, debt: u32) -> u64 {
     PENDING | (u64::from(debt) << DEBT_SHIFT) | (fingerprint_word & GENERATION)

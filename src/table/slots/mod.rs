@@ -61,8 +61,8 @@ mod stops;
 pub use copies::Copied;
 pub use line::Lines;
 use line::{
-    CLAIMED, LINES_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending, is_pending_for,
-    is_value, names, next_owner, owner,
+    CLAIMED, LINES_PER_WINDOW, SLOTS_PER_WINDOW, Slot, Window, carried_debt, fingerprint, freed, is_pending,
+    is_pending_for, is_value, names, next_owner, owner, tenant, tenure,
 };
 pub use stats::Stats;
 use stats::{Counter, Counters};
@@ -144,11 +144,13 @@ impl<C, A: Copy> Copy for Request<'_, C, A> {}
 
 impl<C: Clock, A: Ask> Request<'_, C, A> {
     /// Carries it out on the slot if that holds a value of the key's, before and after.
-    fn carry_out(&self, slot: Slot<'_>) -> Option<A::Answer> {
+    fn carry_out(&self, number: usize) -> Option<A::Answer> {
+        let slot = self.window.slot(number);
         let before = name_of(slot, self.fingerprint)?;
         let is_ours = || is_still(slot, before);
         let lost = |ns| self.hot.lost(self.fingerprint, ns);
-        self.ask.carry_out(self.engine, slot.word, self.fingerprint, before, is_ours, lost)
+        let tenure = tenure(number, before);
+        self.ask.carry_out(self.engine, slot.word, self.fingerprint, tenure, is_ours, lost)
     }
 
     /// Looks at every slot of the window; `None` if the key's could not be read in peace.
@@ -274,8 +276,8 @@ impl SlotTable {
         self.look_everywhere(Request { engine, hot: &self.hot, window, hash, fingerprint, ask: order })
     }
 
-    /// Carries out an order on the slot with this fingerprint word, `owner`, if it is still the key's and `is_good`
-    /// after the order too.
+    /// Carries out an order on the slot that an earlier one was carried out on (its `owner`), if it is still the key's by the
+    /// same claim, and `is_good` after the order too.
     pub fn order_on<C: Clock>(
         &self,
         engine: &Engine<C>,
@@ -285,9 +287,12 @@ impl SlotTable {
         is_good: &dyn Fn() -> bool,
     ) -> Option<Ordered> {
         let (fingerprint, window) = (fingerprint(hash), self.lines.window(hash));
-        let mut slots = bits(window.naming(fingerprint)).map(|number| window.slot(number));
-        let slot = slots.find(|&slot| is_still(slot, owner))?;
-        engine.order(slot.word, fingerprint, order, owner, || is_still(slot, owner) && is_good())
+        let (number, named) = tenant(owner, fingerprint);
+        let slot = (number < SLOTS_PER_WINDOW).then(|| window.slot(number))?;
+        if !is_still(slot, named) {
+            return None;
+        }
+        engine.order(slot.word, fingerprint, order, owner, || is_still(slot, named) && is_good())
     }
 
     /// Has every word adopted by a new era, and every slot freed that is pending: who resolves one may not know of it.
@@ -318,7 +323,7 @@ impl SlotTable {
 
     /// Carries the request out in whichever slot the key has, or gets.
     fn look_everywhere<C: Clock, A: Ask>(&self, request: Request<'_, C, A>) -> Result<A::Answer, Full> {
-        let Request { engine, window, fingerprint, ask, .. } = request;
+        let Request { engine, fingerprint, ask, .. } = request;
         let fresh = || ask.decide(engine.era(), 0, engine.coarse_ns(), fingerprint, 0);
         let is_remembered = fresh().0 & VALUE_MAX != 0;
         for _ in 0..ATTEMPTS {
@@ -328,7 +333,7 @@ impl SlotTable {
                     return Ok(answer);
                 }
             } else if let Some(number) = bits(seen.values).next() {
-                if let Some(answer) = request.carry_out(window.slot(number)) {
+                if let Some(answer) = request.carry_out(number) {
                     return Ok(answer);
                 }
             } else if !is_remembered {
@@ -357,7 +362,7 @@ impl SlotTable {
             pending.for_each(|(slot, mark)| {
                 free(slot, mark);
             });
-            return request.carry_out(window.slot(number));
+            return request.carry_out(number);
         }
         let (lowest, mark) = pending.next()?;
         if !pending.all(|(slot, mark)| free(slot, mark)) {
@@ -371,8 +376,9 @@ impl SlotTable {
         let first = era.rule.begin(era.rule.moment(ns, fingerprint), carried_debt(mark));
         // ORDERING: Acquire, as in `name_of`. While the word is this mark nobody has claimed the slot, so the
         // fingerprint word still names this key.
-        let owner = lowest.fingerprint.load(Ordering::Acquire);
-        let (next, answer) = ask.decide(era, first, ns, fingerprint, owner);
+        let named = lowest.fingerprint.load(Ordering::Acquire);
+        let tenure = tenure(seen.pending.trailing_zeros() as usize, named);
+        let (next, answer) = ask.decide(era, first, ns, fingerprint, tenure);
         // ORDERING: AcqRel, as every exchange of a word here.
         let promoted = lowest.word.compare_exchange(mark, next, Ordering::AcqRel, Ordering::Acquire);
         promoted.is_ok().then_some(answer)
