@@ -70,6 +70,22 @@ fn a_share_stays_a_share_and_a_reset_forgives_all() {
 }
 
 #[test]
+fn a_sliding_window_keeps_both_of_its_counts() {
+    let limit = |limit| Limit::sliding_window(Window::new(limit, secs(10))).align(Alignment::Clock);
+    for (carry_over, remaining) in
+        [(CarryOver::KeepUsed, 13), (CarryOver::Proportional, 6), (CarryOver::Reset, 20)]
+    {
+        let (limiter, clock) = limiter(limit(10));
+        assert!(limiter.check_n("a", 6).is_ok());
+        clock.set(secs(15));
+        assert!(limiter.check_n("a", 4).is_ok());
+        limiter.set_limit(limit(20), carry_over).unwrap();
+        // Of the six before half weighs.
+        assert_eq!(limiter.peek("a").remaining(), remaining, "{carry_over:?}");
+    }
+}
+
+#[test]
 fn the_three_limiters_change_alike() {
     let (slots, clock) = limiter(per_second(10, 100));
     let exact = ExactLimiter::<String>::builder(per_second(10, 100)).clock(clock.clone()).build().unwrap();

@@ -20,6 +20,7 @@ mod edges;
 mod memory;
 mod places;
 mod races;
+mod reload;
 mod several_limits;
 #[cfg(feature = "tokio")]
 mod waiting;

@@ -178,3 +178,21 @@ fn a_debt_comes_back() {
         assert!(restored.peek("ada").debt() > 0 && !restored.allow("ada"));
     }
 }
+
+/// What is saved is of the limit that is in force, and so is who restores it.
+#[test]
+fn a_limit_that_was_changed_is_the_one_that_is_saved() {
+    let limit = |burst| Limit::bucket(Rate::per_second(1), burst);
+    let limiter = builder(limit(5)).clock(Manual::at_unix(secs(1_000))).build().unwrap();
+    for changes in 1..5 {
+        limiter.set_limit(limit(5 + changes), tidegate::CarryOver::KeepUsed).unwrap();
+        assert!(limiter.allow("ada"));
+        let snapshot = saved(&limiter);
+        let error = builder(limit(5)).clock(Manual::at_unix(secs(1_000))).restore(&snapshot[..]).unwrap_err();
+        assert!(matches!(error, tidegate::RestoreError::Limit { field: "burst", .. }), "{error}");
+        let restored =
+            builder(limit(5 + changes)).clock(Manual::at_unix(secs(1_000))).restore(&snapshot[..]).unwrap();
+        assert_eq!(restored.peek("ada").remaining(), 5);
+        assert_eq!(restored.peek("ada").reset_after(), limiter.peek("ada").reset_after());
+    }
+}
