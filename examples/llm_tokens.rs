@@ -99,15 +99,16 @@ fn settle(
 ) {
     let customer = customer_of(number);
     let key = CUSTOMERS[customer];
-    let rest = if cost >= receipt.charged() {
-        cost - receipt.charged()
+    let debt = if let Some(rest) = cost.checked_sub(receipt.charged()) {
+        // Where the table is full, a key that owes little may have gone meanwhile. Then there is nothing to charge.
+        limiter.charge(key, rest).map_or(0, |charged| charged.debt())
     } else {
-        limiter.refund(receipt); // too much was taken; what has come back since is not given twice
-        cost
+        let too_much = receipt.charged() - cost;
+        limiter.refund_part(receipt, too_much); // less what has come back since
+        0
     };
-    let charged = limiter.charge(key, rest).expect("a known key has room");
     let account = &mut accounts[customer];
-    account.deepest_debt = account.deepest_debt.max(charged.debt());
+    account.deepest_debt = account.deepest_debt.max(debt);
     account.tokens += cost;
     account.used.push((at, cost));
 }

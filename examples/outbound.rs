@@ -1,7 +1,7 @@
 //! A client of an API that has a limit: it waits for its turn instead of being refused.
 //!
 //! ```console
-//! $ cargo run --example outbound --features tokio
+//! $ cargo run --example outbound
 //! ```
 
 use std::sync::Arc;

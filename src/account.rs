@@ -97,15 +97,16 @@ impl<C: Clock> Core<C> {
         })
     }
 
-    /// Gives back what the receipt is still good for; how much.
+    /// Gives back what the receipt is still good for, `most` at most; how much.
     pub(crate) fn refund(
         &self,
         receipt: &Receipt,
+        most: u64,
         hot: Option<&Hot>,
         carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
         let Snapshot { word, ns, .. } = receipt.snapshot;
-        let order = Order::Refund(Paid { tokens: receipt.charged, word, ns });
+        let order = Order::Refund(Paid { tokens: receipt.charged, word, ns }, most);
         self.note_gift(receipt.hash);
         let back = self.give_back(receipt, hot, order, Resets::is_same_life, carry_out);
         self.note_gift(receipt.hash);

@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::answer::{Denied, Standing};
+use crate::answer::{Denied, Standing, whole_seconds};
 use crate::exact::ExactLimiter;
 use crate::limiter::Limiter;
 use crate::receipt::Receipt;
@@ -283,11 +283,23 @@ impl AllDenied {
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
+
+    /// [`retry_after`](Self::retry_after) in whole seconds, as [`Denied::retry_after_secs`] tells it: `u64::MAX` where no wait
+    /// is enough.
+    pub fn retry_after_secs(&self) -> u64 {
+        self.retry_after.map_or(u64::MAX, whole_seconds)
+    }
 }
 
 impl fmt::Display for AllDenied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "limit {} of the request refuses: {}", self.refused_by, self.denied)
+        write!(f, "refused by count {} (from 0): {}", self.refused_by, self.denied)?;
+        match self.retry_after {
+            Some(wait) if Some(wait) != self.denied.retry_after() => {
+                write!(f, "; all of them fit after {wait:?}")
+            }
+            _ => Ok(()),
+        }
     }
 }
 

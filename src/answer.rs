@@ -260,9 +260,7 @@ impl Denied {
     /// it: rounded up, at least 1. `u64::MAX` where no wait is enough: do not tell a caller to try
     /// again then.
     pub fn retry_after_secs(&self) -> u64 {
-        let Some(wait) = self.retry_after() else { return u64::MAX };
-        let up = u64::from(wait.subsec_nanos() > 0);
-        wait.as_secs().saturating_add(up).max(1)
+        self.retry_after().map_or(u64::MAX, whole_seconds)
     }
 
     /// The wait until there is more quota in the window with the fewest left: enough for a request of
@@ -299,6 +297,12 @@ impl Denied {
     }
 }
 
+/// A wait as `Retry-After` wants it: rounded up, at least 1.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    let up = u64::from(wait.subsec_nanos() > 0);
+    wait.as_secs().saturating_add(up).max(1)
+}
+
 impl fmt::Debug for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Denied")
@@ -325,12 +329,11 @@ impl fmt::Display for Denied {
             Reason::Unsupported => f.write_str("windows have no turns to reserve; only a bucket has"),
             Reason::Full => f.write_str("no room for a new key where it may stand"),
             Reason::Exhausted => {
+                let (binding, limit, observed) = (self.binding(), self.limit(), self.observed());
                 write!(
                     f,
-                    "the {} limit of {} is used up ({} used)",
-                    self.binding(),
-                    self.limit(),
-                    self.observed()
+                    "the {binding} limit of {limit} has no room for a cost of {} ({observed} used)",
+                    self.cost
                 )?;
                 match self.retry_after() {
                     Some(wait) => write!(f, "; retry after {wait:?}"),

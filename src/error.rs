@@ -78,10 +78,28 @@ pub enum ConfigError {
     },
     /// A sliding window under `Alignment::FirstRequest`.
     SlidingFromFirstRequest,
-    /// A limit that is to follow another has another shape, period or alignment. What words count would not mean the same.
-    DoesNotFollow {
-        /// What differs, as `kind`, `window period`, `burst period`, `sustain period`, `alignment`.
+    /// A limit that is to follow another is of another kind, so that words would not count the same.
+    KindChanged {
+        /// What the limiter was built with, as `a bucket`, `a window`, `a sliding window`, `burst + sustain windows`.
+        built: &'static str,
+        /// What was to follow.
+        given: &'static str,
+    },
+    /// A limit that is to follow another has windows of another period.
+    PeriodChanged {
+        /// Which one, as `window period`, `burst period`, `sustain period`.
         field: &'static str,
+        /// What the limiter was built with.
+        built: Duration,
+        /// What was to follow.
+        given: Duration,
+    },
+    /// A limit that is to follow another has windows of another alignment.
+    AlignmentChanged {
+        /// What the limiter was built with.
+        built: &'static str,
+        /// What was to follow.
+        given: &'static str,
     },
     /// The limiter has had so many different limits that it has no place for another.
     TooManyLimits {
@@ -133,9 +151,16 @@ impl fmt::Display for ConfigError {
             Self::SlidingFromFirstRequest => f.write_str(
                 "alignment of a sliding window is FirstRequest; it must be Clock or PerKey, for it never begins anew",
             ),
-            Self::DoesNotFollow { field } => write!(
+            Self::KindChanged { built, given } => {
+                write!(f, "limit is {given}; it must be {built}, as the one that the limiter was built with")
+            }
+            Self::PeriodChanged { field, built, given } => write!(
                 f,
-                "{field} differs from that of the limit that the limiter was built with; a change keeps it"
+                "{field} is {given:?}; it must be {built:?}, as in the limit that the limiter was built with"
+            ),
+            Self::AlignmentChanged { built, given } => write!(
+                f,
+                "alignment is {given}; it must be {built}, as in the limit that the limiter was built with"
             ),
             Self::TooManyLimits { limits_max } => {
                 write!(

@@ -138,6 +138,28 @@ pub struct Limit {
     debt_max: Option<u64>,
 }
 
+impl Shape {
+    /// What to call it in a sentence.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Bucket { .. } => "a bucket",
+            Self::Window(_) => "a window",
+            Self::Sliding(_) => "a sliding window",
+            Self::BurstSustain { .. } => "burst + sustain windows",
+        }
+    }
+}
+
+impl Alignment {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Clock => "Clock",
+            Self::PerKey => "PerKey",
+            Self::FirstRequest => "FirstRequest",
+        }
+    }
+}
+
 impl Limit {
     const fn new(shape: Shape) -> Self {
         Self { shape, alignment: Alignment::PerKey, count_refused: true, debt_max: None }
@@ -268,23 +290,32 @@ impl Limit {
     /// Whether a limiter that was built with the limit `first` may go on with this one: windows must be the same but for
     /// their limits.
     pub(crate) fn follows(&self, first: &Self) -> Result<(), ConfigError> {
-        let same = |field, same: bool| if same { Ok(()) } else { Err(ConfigError::DoesNotFollow { field }) };
-        match (self.shape, first.shape) {
+        let period = |field, built: Window, given: Window| {
+            let (built, given) = (built.period, given.period);
+            if built == given { Ok(()) } else { Err(ConfigError::PeriodChanged { field, built, given }) }
+        };
+        match (first.shape, self.shape) {
             (Shape::Bucket { .. }, Shape::Bucket { .. }) => return Ok(()),
-            (Shape::Window(window), Shape::Window(other))
-            | (Shape::Sliding(window), Shape::Sliding(other)) => {
-                same("window period", window.period == other.period)?;
+            (Shape::Window(built), Shape::Window(given)) | (Shape::Sliding(built), Shape::Sliding(given)) => {
+                period("window period", built, given)?;
             }
             (
-                Shape::BurstSustain { burst, sustain },
-                Shape::BurstSustain { burst: first_burst, sustain: first_sustain },
+                Shape::BurstSustain { burst: built, sustain: built_sustain },
+                Shape::BurstSustain { burst: given, sustain: given_sustain },
             ) => {
-                same("burst period", burst.period == first_burst.period)?;
-                same("sustain period", sustain.period == first_sustain.period)?;
+                period("burst period", built, given)?;
+                period("sustain period", built_sustain, given_sustain)?;
             }
-            _ => return same("kind", false),
+            (built, given) => {
+                return Err(ConfigError::KindChanged { built: built.name(), given: given.name() });
+            }
         }
-        same("alignment", self.alignment == first.alignment)
+        let (built, given) = (first.alignment, self.alignment);
+        if built == given {
+            Ok(())
+        } else {
+            Err(ConfigError::AlignmentChanged { built: built.name(), given: given.name() })
+        }
     }
 
     pub(crate) const fn shape(&self) -> Shape {

@@ -1,5 +1,7 @@
 //! [`Limiter`]: the default, on the slot table.
 
+mod pay;
+
 use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
@@ -8,11 +10,10 @@ use crate::account::Named;
 use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
-use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
 use crate::table::{Hot, OnFull, SlotTable, Stats};
 use crate::time::{Clock, Ticking};
-use crate::word::{CarryOver, Outcome};
+use crate::word::Outcome;
 
 /// Keys beyond which memory sizes no longer fit 64 bits.
 const KEYS_MAX: usize = 1 << 48;
@@ -143,8 +144,9 @@ impl<C: Clock> Builder<C> {
     /// Builds a limiter that goes on where a [saved](Limiter::save) one stood, instead of [`build`](Self::build). Needs
     /// the feature `snapshot`.
     ///
-    /// The builder must have been given the saved limiter's limit and `max_keys`, and its seed or none. Clock, `on_full`,
-    /// `leases` and `prefault` are the builder's.
+    /// The builder must have been given the limit that was in force when the limiter was saved (a [`set_limit`](Limiter::set_limit)
+    /// afterwards makes it another), the same `max_keys`, and its seed or none. Clock, `on_full`, `leases` and `prefault` are the
+    /// builder's.
     ///
     /// The limiter's time goes on: it has been as long since it was saved as the wall clock of the builder's clock says. If
     /// that was set back it has been no time at all. Windows under [`Alignment::Clock`](crate::Alignment::Clock) are
@@ -272,113 +274,6 @@ impl<C: Clock> Limiter<C> {
         self.core.standing(self.table.peek(&self.core.engine, hash), SlotTable::fingerprint(hash))
     }
 
-    /// Charges `key` with a cost that is known only now, when it has been incurred: tokens of a model's answer, bytes that
-    /// were sent. It is charged whether or not it fits, so the key may owe more than its limit:
-    /// a bucket up to [`Limit::debt_max`], windows as much as they can count to. What is beyond is not charged, and
-    /// [`Receipt::uncharged`] tells. Until a debt is refilled, checks are refused.
-    ///
-    /// What a bucket admits by checks is bounded as ever; charges may take it below zero by the debt.
-    ///
-    /// ```
-    /// # use tidegate::{Limit, Limiter, Rate};
-    /// let limiter = Limiter::builder(Limit::bucket(Rate::per_hour(60), 100)).build()?;
-    /// let receipt = limiter.charge("ada", 130)?;
-    /// assert_eq!((receipt.charged(), receipt.debt()), (130, 30));
-    /// assert!(!limiter.allow("ada"));
-    /// assert_eq!(limiter.refund(receipt), 130); // within the minute; nothing has come back yet
-    /// assert!(limiter.allow("ada"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Denied`] with [`Reason::Full`](crate::Reason::Full), and nothing is charged, if the key is new and there is no
-    /// room for it. (Under [`OnFull::Admit`] nothing is charged either, and that is all.)
-    pub fn charge<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Receipt, Denied> {
-        let key = self.named(key);
-        self.core.charge(key, cost, |order| self.table.order(&self.core.engine, key.hash, order))
-    }
-
-    /// Decides a request as [`check_n`](Self::check_n) does, and answers with a receipt; no refusal is counted.
-    ///
-    /// # Errors
-    /// [`Denied`] when the request must not go on.
-    pub fn take<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Receipt, Denied> {
-        let key = self.named(key);
-        self.core.take(key, cost, |order| self.table.order(&self.core.engine, key.hash, order))
-    }
-
-    /// Gives back what a receipt is still good for; how much, in units of cost (a part of a token counts as one). 0: all of
-    /// it has been refilled, its windows have ended, its key was reset or evicted, or another limiter issued it.
-    ///
-    /// A refund leaves no more than there would be had the charge never been made. Two things are not undone: the window
-    /// that it opened under [`Alignment::FirstRequest`](crate::Alignment::FirstRequest) stays open, and a clock of your
-    /// own that steps back makes a receipt good again for what had come back in the time that is repeated.
-    /// Of those who wait in line the turns stay as told: until the last of them as much more as was given back may go on.
-    pub fn refund(&self, receipt: Receipt) -> u64 {
-        self.core.refund(&receipt, Some(self.table.hot()), |order, is_good| {
-            self.table.order_on(&self.core.engine, receipt.hash, receipt.owner, order, is_good)
-        })
-    }
-
-    /// Gives `key` back up to `tokens` of what it has used, whoever paid it and however long ago; how much. **This adds
-    /// `tokens` to what the key may be admitted** in any time that the call falls into: prefer receipts.
-    pub fn refund_key<K: Hash + ?Sized>(&self, key: &K, tokens: u64) -> u64 {
-        let key = self.named(key);
-        self.core.credit(tokens, key.hash, Some(self.table.hot()), |order| {
-            self.table.order(&self.core.engine, key.hash, order)
-        })
-    }
-
-    /// Makes `key` one that was never seen: its whole limit is there again, and receipts of its are void (receipts of one
-    /// in 64 other keys are void too). What threads have leased of it may still be spent within a millisecond.
-    ///
-    /// False, and nothing was reset, if other threads changed the key thousands of times meanwhile: try again.
-    pub fn reset<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let key = self.named(key);
-        self.core
-            .reset(key, Some(self.table.hot()), |order| self.table.order(&self.core.engine, key.hash, order))
-    }
-
-    /// Takes a place in the key's line: charges `cost` now, though it may fit only later, and tells how long to wait. Who
-    /// comes after waits longer: turns come in the order of reservations, and checks are refused until the last has
-    /// come. For a bucket whose callers can wait, as a client of a service with a limit does.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use tidegate::{Limit, Limiter, Manual, Rate};
-    /// let limiter = Limiter::builder(Limit::bucket(Rate::per_second(10), 1)).clock(Manual::new()).build()?;
-    /// let waits = |_| limiter.reserve("api", 1, Duration::from_millis(250)).ok().map(|place| place.wait());
-    /// let ms = |ms| Some(Duration::from_millis(ms));
-    /// assert_eq!([0, 1, 2, 3].map(waits), [ms(0), ms(100), ms(200), None]);
-    /// # Ok::<(), tidegate::ConfigError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Denied`], and nothing is charged: the wait would be longer than `wait_max` ([`Reason::Exhausted`]); `cost` is above
-    /// the burst; the key is new and has no room; or the limit has windows ([`Reason::Unsupported`]).
-    ///
-    /// [`Reason::Exhausted`]: crate::Reason::Exhausted
-    /// [`Reason::Unsupported`]: crate::Reason::Unsupported
-    pub fn reserve<K: Hash + ?Sized>(
-        &self,
-        key: &K,
-        cost: u64,
-        wait_max: Duration,
-    ) -> Result<Reservation, Denied> {
-        let key = self.named(key);
-        self.core.reserve(key, cost, wait_max, |order| self.table.order(&self.core.engine, key.hash, order))
-    }
-
-    /// Gives a reservation back, all of it, if it is the last in line: of what was charged to its key since all was cancelled,
-    /// and no refund or reset was asked for since, of this key or of one in 64 others. Whether it was; if not, it stays
-    /// charged, for who comes after has been told to wait for it.
-    pub fn cancel(&self, reservation: Reservation) -> bool {
-        let Receipt { hash, owner, .. } = reservation.receipt;
-        self.core.cancel(&reservation, Some(self.table.hot()), |order, is_good| {
-            self.table.order_on(&self.core.engine, hash, owner, order, is_good)
-        })
-    }
-
     /// Where a key stands among those of all limiters.
     pub(crate) fn place<K: Hash + ?Sized>(&self, key: &K) -> (u64, u64) {
         (self.core.number, self.core.hashing.of(key))
@@ -444,32 +339,6 @@ impl<C: Clock> Limiter<C> {
     /// Bytes of the table, committed or not.
     pub fn bytes(&self) -> usize {
         self.table.lines().bytes()
-    }
-
-    /// Changes the limit while requests are decided, and carries over what keys have used as `carry_over` says. The new limit
-    /// holds from the next check on, and nobody waits; the call itself returns when every key has been carried over.
-    /// Receipts that were issued before are void. Calls take turns, with each other and with `save`.
-    ///
-    /// A bucket may get any other rate and burst, windows any other limits; their periods and alignment stay. Each
-    /// different limit takes some 150 bytes for as long as the limiter lives. Once a limit was changed, threads lease no
-    /// more, and a check costs some nanoseconds more.
-    ///
-    /// ```
-    /// # use tidegate::{CarryOver, Limit, Limiter, Rate};
-    /// let limiter = Limiter::builder(Limit::bucket(Rate::per_hour(100), 100)).build()?;
-    /// assert!(limiter.check_n("ada", 30).is_ok());
-    /// limiter.set_limit(Limit::bucket(Rate::per_hour(50), 50), CarryOver::KeepUsed)?;
-    /// assert_eq!(limiter.peek("ada").remaining(), 20);
-    /// # Ok::<(), tidegate::ConfigError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// A [`ConfigError`], and nothing is changed, if the limit cannot be honoured, has another kind, period or alignment than
-    /// the one that the limiter was built with, or is one too many (65 535 different ones).
-    pub fn set_limit(&self, limit: Limit, carry_over: CarryOver) -> Result<(), ConfigError> {
-        self.core.set_limit(limit, carry_over, Some(self.table.hot()), |era| {
-            self.table.walk(&self.core.engine, era)
-        })
     }
 
     /// The limit that is in force.

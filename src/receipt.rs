@@ -9,7 +9,8 @@ use crate::answer::{Snapshot, Standing};
 ///
 /// It is good for what it paid for **less what has come back to the key since**: of a bucket one token for every interval
 /// that has passed, of windows all in each window that has not ended, and nothing afterwards. So a refund never
-/// leaves more than if the charge had never been made. A reset of the key, or its eviction, makes it worthless.
+/// leaves more than if the charge had never been made. A reset of the key, its eviction, and a change of the limiter's limit make it
+/// worthless.
 #[must_use = "without its receipt a charge is not given back; bind it to `_` if it never will be"]
 pub struct Receipt {
     pub(crate) snapshot: Snapshot,

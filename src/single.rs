@@ -132,7 +132,12 @@ impl<C: Clock> SingleLimiter<C> {
 
     /// Gives back what a receipt is still good for, as [`Limiter::refund`](crate::Limiter::refund) does.
     pub fn refund(&self, receipt: Receipt) -> u64 {
-        self.core.refund(&receipt, Some(self.single.hot()), |order, is_good| {
+        self.refund_part(receipt, u64::MAX)
+    }
+
+    /// Gives back `tokens` of what was charged, as [`Limiter::refund_part`](crate::Limiter::refund_part) does.
+    pub fn refund_part(&self, receipt: Receipt, tokens: u64) -> u64 {
+        self.core.refund(&receipt, tokens, Some(self.single.hot()), |order, is_good| {
             self.single.order_on(&self.core.engine, order, is_good)
         })
     }

@@ -62,7 +62,7 @@ fn a_refusal_charges_none_of_them() {
         (denied.refused_by(), denied.denied().reason(), denied.retry_after()),
         (0, Reason::TooLarge, None)
     );
-    assert!(denied.to_string().contains("limit 0"), "{denied}");
+    assert!(denied.to_string().contains("count 0"), "{denied}");
     assert_eq!(three.remaining(), [8, 3, 0]);
 }
 
@@ -72,7 +72,9 @@ fn the_wait_is_the_longest_of_all() {
     let decide =
         || all([&three.server.against(), &three.tenants.against("acme"), &three.users.against("ada")]);
     assert!(decide().is_ok());
-    assert_eq!(decide().unwrap_err().retry_after(), Some(secs(60)));
+    let denied = decide().unwrap_err();
+    assert_eq!((denied.retry_after(), denied.retry_after_secs()), (Some(secs(60)), 60));
+    assert!(denied.to_string().ends_with("retry after 10s; all of them fit after 60s"), "{denied}");
     three.clock.set(secs(10));
     assert_eq!(
         (decide().unwrap_err().refused_by(), decide().unwrap_err().retry_after()),

@@ -459,3 +459,21 @@ fn a_receipt_of_a_new_key_finds_its_slot_among_those_that_threads_claim_for_it()
         });
     }
 }
+
+/// Part of a receipt, as when an estimate was too high; and never more than the whole is still good for.
+#[test]
+fn a_part_of_a_receipt_is_given_back_once() {
+    let (limiter, clock) = limiter(Limit::bucket(Rate::per_second(1), 10));
+    let [all, late, none] = [4, 4, 1].map(|cost| limiter.take("a", cost).unwrap());
+    assert_eq!((limiter.refund_part(none, 0), limiter.peek("a").remaining()), (0, 1));
+    assert_eq!((limiter.refund_part(all, 3), limiter.peek("a").remaining()), (3, 4));
+    clock.advance(secs(3));
+    assert_eq!(
+        (limiter.refund_part(late, 2), limiter.peek("a").remaining()),
+        (1, 8),
+        "three of its four are back"
+    );
+    let (windows, _) = self::limiter(Limit::window(Window::new(10, secs(60))).align(Alignment::Clock));
+    let receipt = windows.take("a", 8).unwrap();
+    assert_eq!((windows.refund_part(receipt, 3), windows.peek("a").remaining()), (3, 5));
+}

@@ -166,7 +166,10 @@ fn what_was_used_comes_back_as_its_window_is_left_behind() {
     let denied = limiter.check(&0).unwrap_err();
     // All 10 weigh until 10 s, and 9 from 11 s on.
     assert_eq!((denied.retry_after(), denied.observed()), (Some(secs(3)), 10));
-    assert_eq!(denied.to_string(), "the sliding limit of 10 is used up (10 used); retry after 3s");
+    assert_eq!(
+        denied.to_string(),
+        "the sliding limit of 10 has no room for a cost of 1 (10 used); retry after 3s"
+    );
     clock.set(secs(11));
     let pass = limiter.check(&0).unwrap();
     assert_eq!((pass.remaining(), pass.next_after(), pass.reset_after()), (0, secs(1), secs(19)));

@@ -190,8 +190,8 @@ impl Eras {
         work()
     }
 
-    /// Changes the limit from the `first` that the limiter was built with, or the latest, to `limit`; `walk` is then
-    /// given the new era, and has to adopt all words that are past.
+    /// Changes the limit from the `first` that the limiter was built with, or the latest, to `limit`, if it is another; `walk`
+    /// is then given the new era, and has to adopt all words that are past.
     ///
     /// # Errors
     /// The limit cannot be honoured, or does not follow the one before.
@@ -210,6 +210,9 @@ impl Eras {
             // The clock has panicked in the last walk. Its words first.
             walk(self.now(rule));
             self.changing.clear_poison();
+        }
+        if self.limit().unwrap_or(first) == limit {
+            return Ok(());
         }
         let known = self.later.iter().find(|(_, made)| made.limit == limit).map(|(index, _)| index);
         let index = if limit == first { Some(0) } else { known };

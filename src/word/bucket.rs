@@ -156,10 +156,10 @@ impl Bucket {
     }
 
     /// Gives back what is left of `tokens` that were charged `since` units ago: one comes back each interval from then
-    /// on. Never more than is used. Returns the tokens, rounded up, and the next arrival time.
-    pub(super) fn refund(&self, arrival: u64, now: u64, tokens: u64, since: u64) -> (u64, u64) {
+    /// on. Never more than `most`, or than is used. Returns the tokens, rounded up, and the next arrival time.
+    pub(super) fn refund(&self, arrival: u64, now: u64, tokens: u64, most: u64, since: u64) -> (u64, u64) {
         let owed = tokens.saturating_mul(self.interval).saturating_sub(since);
-        let back = owed.min(arrival.saturating_sub(now));
+        let back = owed.min(most.saturating_mul(self.interval)).min(arrival.saturating_sub(now));
         (self.tokens(back), arrival - back)
     }
 

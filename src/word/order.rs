@@ -16,8 +16,8 @@ pub enum Order {
         /// The longest wait, in nanoseconds.
         wait_ns_max: u64,
     },
-    /// Give back what has not been refilled of a charge.
-    Refund(Paid),
+    /// Give back what has not been refilled of a charge, and no more than so many tokens.
+    Refund(Paid, u64),
     /// Give back as much of what is used, whoever paid it.
     Credit(u64),
     /// Undo a reservation, if nothing was charged or given back since.
@@ -86,21 +86,21 @@ impl Rule {
                 let tokens = if decided.outcome == Outcome::Pass { cost } else { 0 };
                 Done { outcome: decided.outcome, next: decided.next, tokens }
             }
-            (Order::Refund(paid), Kind::Bucket(bucket)) => {
+            (Order::Refund(paid, most), Kind::Bucket(bucket)) => {
                 let since = moment.saturating_sub(self.moment(paid.ns, key));
-                Done::changed(bucket.refund(word, moment, paid.tokens, since))
+                Done::changed(bucket.refund(word, moment, paid.tokens, most, since))
             }
-            (Order::Refund(paid), Kind::Windows(windows)) => {
-                Done::changed(windows.refund(word, moment, paid.tokens, paid.word))
+            (Order::Refund(paid, most), Kind::Windows(windows)) => {
+                Done::changed(windows.refund(word, moment, paid.tokens.min(most), paid.word))
             }
             (Order::Credit(tokens), Kind::Bucket(bucket)) => {
-                Done::changed(bucket.refund(word, moment, tokens, 0))
+                Done::changed(bucket.refund(word, moment, tokens, tokens, 0))
             }
             (Order::Credit(tokens), Kind::Windows(windows)) => {
                 Done::changed(windows.refund(word, moment, tokens, word))
             }
             (Order::Cancel { left, tokens }, Kind::Bucket(bucket)) if word == left => {
-                Done::changed(bucket.refund(word, 0, tokens, 0))
+                Done::changed(bucket.refund(word, 0, tokens, tokens, 0))
             }
             (Order::Reset, _) => Done { outcome: Outcome::Pass, next: 0, tokens: 0 },
             (Order::Reserve { .. } | Order::Cancel { .. }, _) => Done::nothing(Outcome::Exhausted, word),
