@@ -52,7 +52,7 @@ mutate "the walk of a change passes pending entries over" src/table/exact/walk.r
     's/if word\.load\(Ordering::Acquire\) == PENDING/if false \&\& word.load(Ordering::Acquire) == PENDING/' \
     a_new_exact_key_beside_a_change
 mutate "who writes a word of an era that is over leaves it" src/table/mod.rs \
-    's/if now\.number == era\.number/if now.number >= era.number/' \
+    's/if now\.number\(\) == era\.number\(\)/if now.number() >= era.number()/' \
     an_order_beside_two_changes
 mutate "an order takes from a stranger, and does not put it back" src/table/mod.rs \
     's/self\.put_back\(word, self\.rule\.moment\(ns, key\), before, done\.next\);//' \

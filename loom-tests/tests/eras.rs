@@ -33,7 +33,7 @@ fn used(table: &SlotTable, engine: &Engine<Standing>) -> Vec<u64> {
     values
         .filter(|word| word & TABLE_BIT == 0 && *word != 0) // 0 is nobody's yet
         .map(|word| {
-            assert!(!era.is_past(word), "{word:#x} was left behind, {era:?}");
+            assert!(!era.is_past(word), "{word:#x} was left behind by change {}", era.number());
             let moment = era.rule.moment(engine.precise_ns(), KEY);
             era.rule.parts(era.value(word, engine.precise_ns()), moment)[0].used
         })

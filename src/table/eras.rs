@@ -23,7 +23,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::word::{CarryOver, Rule, VALUE_MAX};
+use crate::word::{CarryOver, Rule, VALUE_BITS, VALUE_MAX};
 
 /// Bit 62 of a word.
 const ERA_BIT: u64 = VALUE_MAX + 1;
@@ -31,33 +31,47 @@ const ERA_BIT: u64 = VALUE_MAX + 1;
 const INDEX_BITS: u32 = 16;
 const INDEX: u64 = (1 << INDEX_BITS) - 1;
 
-/// A rule, the one before it, and how to tell their words apart.
-#[derive(Clone, Copy, Debug)]
+/// The changes are counted from this bit of the state on.
+const CHANGES_SHIFT: u32 = 2 * INDEX_BITS + 2;
+
+/// A rule, and how to tell its words from those of the one before it.
+#[derive(Clone, Copy)]
 pub struct Era<'e> {
     /// What decides.
     pub rule: &'e Rule,
-    before: Option<(&'e Rule, CarryOver)>,
-    bit: u64,
-    /// Changes of the limit so far.
-    pub number: u64,
+    eras: &'e Eras,
+    first: &'e Rule,
+    state: u64,
 }
 
 impl<'e> Era<'e> {
+    /// Changes of the limit so far.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.state >> CHANGES_SHIFT
+    }
+
+    #[inline]
+    fn bit(&self) -> u64 {
+        (self.number() & 1) << VALUE_BITS
+    }
+
+    /// Whether a word that was read before the era is of the rule before, and has to be adopted.
+    #[inline]
+    pub fn is_past(&self, word: u64) -> bool {
+        self.state != 0 && word & ERA_BIT != self.bit()
+    }
+
     /// The value of a word that was read before the era was: in the terms of its rule.
     #[inline]
     pub fn value(&self, word: u64, ns: u64) -> u64 {
         let value = word & VALUE_MAX;
-        match self.before {
-            Some((rule, carry_over)) if word & ERA_BIT != self.bit => {
-                self.rule.adopt(rule, carry_over, value, ns)
-            }
-            _ => value,
-        }
+        if self.is_past(word) { self.rule.adopt(self.before(), self.carry_over(), value, ns) } else { value }
     }
 
     /// The value of a word that was written in an era before.
     pub fn value_of(&self, era: Era<'_>, word: u64, ns: u64) -> u64 {
-        if era.number + 1 == self.number {
+        if era.number() + 1 == self.number() {
             return self.value(word, ns);
         }
         self.rule.adopt(era.rule, CarryOver::KeepUsed, word & VALUE_MAX, ns)
@@ -66,20 +80,25 @@ impl<'e> Era<'e> {
     /// The word for a value. A key that was never seen has none.
     #[inline]
     pub fn word(&self, value: u64) -> u64 {
-        value | self.bit
+        value | self.bit()
     }
 
     /// The rule that wrote a word.
     pub fn writer(&self, word: u64) -> &'e Rule {
-        match self.before {
-            Some((rule, _)) if word & ERA_BIT != self.bit => rule,
-            _ => self.rule,
-        }
+        if self.is_past(word) { self.before() } else { self.rule }
     }
 
-    /// Whether a word has to be adopted.
-    pub fn is_past(&self, word: u64) -> bool {
-        self.before.is_some() && word & ERA_BIT != self.bit
+    #[cold]
+    fn before(&self) -> &'e Rule {
+        self.eras.rule(self.first, self.state >> INDEX_BITS & INDEX)
+    }
+
+    fn carry_over(&self) -> CarryOver {
+        match self.state >> (2 * INDEX_BITS) & 3 {
+            0 => CarryOver::KeepUsed,
+            1 => CarryOver::Proportional,
+            _ => CarryOver::Reset,
+        }
     }
 }
 
@@ -95,16 +114,22 @@ struct Made {
 struct List([OnceLock<Box<[OnceLock<Made>]>>; INDEX_BITS as usize]);
 
 impl List {
-    fn place(&self, index: usize) -> &OnceLock<Made> {
+    #[inline]
+    fn get(&self, index: usize) -> Option<&Made> {
+        let chunk = index.checked_ilog2()?;
+        self.0[chunk as usize].get()?[index - (1 << chunk)].get()
+    }
+
+    /// Puts the rule of this number, which is the next, into its place.
+    fn set(&self, index: usize, made: Made) {
         let chunk = index.ilog2();
         let size = 1 << chunk;
         let chunk = self.0[chunk as usize].get_or_init(|| (0..size).map(|_| OnceLock::new()).collect());
-        &chunk[index - size]
+        _ = chunk[index - size].set(made);
     }
 
-    /// Whether there are more is told by the first that is missing.
     fn iter(&self) -> impl Iterator<Item = (usize, &Made)> {
-        (1..1 << INDEX_BITS).map_while(|index| Some((index, self.place(index).get()?)))
+        (1..1 << INDEX_BITS).map_while(|index| Some((index, self.get(index)?)))
     }
 }
 
@@ -135,52 +160,35 @@ impl Eras {
 
     /// How often the limit was changed.
     pub fn changes(&self) -> u64 {
-        self.state.load(Ordering::Acquire) >> (2 * INDEX_BITS + 2)
+        self.state() >> CHANGES_SHIFT
     }
 
     /// The era now; to be read after the word.
     #[inline]
     pub fn now<'e>(&'e self, first: &'e Rule) -> Era<'e> {
-        // ORDERING: Acquire pairs with the flip: the rule that is named has been made.
-        match self.state.load(Ordering::Acquire) {
-            0 => Era { rule: first, before: None, bit: 0, number: 0 },
-            state => self.era(first, state),
-        }
+        self.era(first, self.state())
     }
 
-    #[cold]
+    #[inline]
     fn era<'e>(&'e self, first: &'e Rule, state: u64) -> Era<'e> {
-        let number = state >> (2 * INDEX_BITS + 2);
-        let carry_over = match state >> (2 * INDEX_BITS) & 3 {
-            0 => CarryOver::KeepUsed,
-            1 => CarryOver::Proportional,
-            _ => CarryOver::Reset,
-        };
-        let rule = |index| self.rule(first, index);
-        Era {
-            rule: rule(state & INDEX),
-            before: Some((rule(state >> INDEX_BITS & INDEX), carry_over)),
-            bit: if number.is_multiple_of(2) { 0 } else { ERA_BIT },
-            number,
-        }
+        Era { rule: self.rule(first, state & INDEX), eras: self, first, state }
     }
 
+    /// A rule that a state names, which has been made before.
+    #[inline]
     fn rule<'e>(&'e self, first: &'e Rule, index: u64) -> &'e Rule {
-        if index == 0 {
-            return first;
-        }
         self.made(index).map_or(first, |made| &made.rule)
     }
 
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "of INDEX_BITS")]
     fn made(&self, index: u64) -> Option<&Made> {
-        self.later.place(index as usize).get()
+        self.later.get(index as usize)
     }
 
     /// The limit now; `None` if it was never changed, or is the first again.
     pub fn limit(&self) -> Option<Limit> {
-        let index = self.state.load(Ordering::Acquire) & INDEX;
-        (index > 0).then(|| self.made(index).map(|made| made.limit)).flatten()
+        self.made(self.state() & INDEX).map(|made| made.limit)
     }
 
     /// Runs `work` while nobody changes the limit.
@@ -223,12 +231,12 @@ impl Eras {
                 if index >= 1 << INDEX_BITS {
                     return Err(ConfigError::TooManyLimits { limits_max: (1 << INDEX_BITS) - 1 });
                 }
-                _ = self.later.place(index).set(Made { limit, rule: made });
+                self.later.set(index, Made { limit, rule: made });
                 index
             }
         };
         let state = self.state.load(Ordering::Relaxed);
-        let changes = (state >> (2 * INDEX_BITS + 2)) + 1;
+        let changes = (state >> CHANGES_SHIFT) + 1;
         let carry_over = match carry_over {
             CarryOver::KeepUsed => 0,
             CarryOver::Proportional => 1,

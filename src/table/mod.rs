@@ -299,7 +299,7 @@ impl<C: Clock> Engine<C> {
     fn keep_up<'e>(&'e self, word: &AtomicU64, mut written: u64, mut era: Era<'e>, ns: u64) {
         loop {
             let now = self.era();
-            if now.number == era.number {
+            if now.number() == era.number() {
                 return;
             }
             let next = now.word(now.value_of(era, written, ns));
