@@ -210,7 +210,8 @@ impl<C: Clock> Core<C> {
     ) -> Result<(), ConfigError> {
         // Under a lower limit a key may owe more than it.
         self.engine.note_debts();
-        self.engine.eras.change((self.limit, &self.engine.rule), limit, carry_over, |era| {
+        let now_ns = self.engine.precise_ns();
+        self.engine.eras.change((self.limit, &self.engine.rule), limit, carry_over, now_ns, |era| {
             if let Some(hot) = hot {
                 hot.wet();
             }
@@ -219,7 +220,7 @@ impl<C: Clock> Core<C> {
     }
 
     pub(crate) fn horizon(&self) -> Duration {
-        Duration::from_nanos(self.engine.rule.time().end_ns().saturating_sub(self.start_ns))
+        Duration::from_nanos(self.engine.era().rule.time().end_ns().saturating_sub(self.start_ns))
     }
 
     /// Has time go on from another limiter's: `resumed_ns` tells where it stood when the wall is so many nanoseconds after
@@ -236,7 +237,7 @@ impl<C: Clock> Core<C> {
     }
 
     pub(crate) fn resolution(&self) -> Duration {
-        Duration::from_nanos(self.engine.rule.time().span_ns(1))
+        Duration::from_nanos(self.engine.era().rule.time().span_ns(1))
     }
 }
 

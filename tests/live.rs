@@ -147,13 +147,18 @@ fn receipts_of_another_limit_are_void() {
     assert!(limiter.reset("a") && limiter.peek("a").remaining() == 20);
 }
 
-/// The limit that is in force already: nothing happens, receipts stay good.
+/// The limit that is in force already: nothing happens, receipts stay good. But a reset is a reset.
 #[test]
 fn the_same_limit_changes_nothing() {
     let (limiter, _) = limiter(per_second(1, 10));
     let receipt = limiter.take("a", 5).unwrap();
-    limiter.set_limit(per_second(1, 10), CarryOver::Reset).unwrap();
+    for carry_over in [CarryOver::KeepUsed, CarryOver::Proportional] {
+        limiter.set_limit(per_second(1, 10), carry_over).unwrap();
+    }
     assert_eq!((limiter.peek("a").remaining(), limiter.refund(receipt)), (5, 5));
+    assert!(limiter.check_n("a", 5).is_ok());
+    limiter.set_limit(per_second(1, 10), CarryOver::Reset).unwrap();
+    assert_eq!(limiter.peek("a").remaining(), 10);
 }
 
 /// A key that is dry by the old limit is not by the new one, and who leased before does not after.

@@ -22,7 +22,7 @@ fn of(burst: u64) -> Limit {
 fn change(engine: &Engine<Standing>, burst: u64, walk: impl Fn(tidegate::internals::Era<'_>)) {
     engine
         .eras
-        .change((of(4), &engine.rule), of(burst), CarryOver::KeepUsed, walk)
+        .change((of(4), &engine.rule), of(burst), CarryOver::KeepUsed, engine.precise_ns(), walk)
         .expect("a limit that follows");
 }
 

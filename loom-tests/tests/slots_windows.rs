@@ -79,3 +79,22 @@ fn an_evicted_window_does_not_begin_anew_in_the_slots() {
         );
     }
 }
+
+/// A check of a key whose window is over falls on its slot's next owner, whose window by its own phase is not: the next owner
+/// owes what it was admitted all the same.
+#[test]
+fn check_of_another_phase_against_takeover() {
+    const OLD: u64 = 0xC000_0000_0000;
+    const NEW: u64 = 0x1000_0000_0000;
+    explore_rotated("check of another phase against takeover", EXECUTIONS_LEAST, |roles: [usize; 2]| {
+        let limit = Limit::window(Window::new(4, seconds(1))).align(Alignment::PerKey);
+        let scene = Scene::new(limit, OnFull::Refuse, &[500]).seized(1).used(OLD, 0, 2).share();
+        let it = scene.clone();
+        let asked = in_threads(roles, move |role| match role {
+            0 => it.ask(OLD, 500, 1),
+            _ => it.ask(NEW, 500, 2),
+        });
+        let (admitted, paid) = (asked[1].admitted, scene.owes(NEW, 500));
+        assert!(paid >= admitted, "admitted {admitted}, paid {paid}: {asked:?} {scene:?}");
+    });
+}

@@ -23,7 +23,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::word::{CarryOver, Rule, VALUE_BITS, VALUE_MAX};
+use crate::time::timebase::{HORIZON_LEAST_NS, beyond_horizon};
+use crate::word::{CarryOver, Rule, TABLE_BIT, VALUE_BITS, VALUE_MAX};
 
 /// Bit 62 of a word.
 const ERA_BIT: u64 = VALUE_MAX + 1;
@@ -33,6 +34,8 @@ const INDEX: u64 = (1 << INDEX_BITS) - 1;
 
 /// The changes are counted from this bit of the state on.
 const CHANGES_SHIFT: u32 = 2 * INDEX_BITS + 2;
+/// Set in the state from the first change on: the bit by which a word is a mark, so that a check asks for both at once.
+const CHANGED: u64 = TABLE_BIT;
 
 /// A rule, and how to tell its words from those of the one before it.
 #[derive(Clone, Copy)]
@@ -48,7 +51,7 @@ impl<'e> Era<'e> {
     /// Changes of the limit so far.
     #[inline]
     pub fn number(&self) -> u64 {
-        self.state >> CHANGES_SHIFT
+        number(self.state)
     }
 
     #[inline]
@@ -102,6 +105,13 @@ impl<'e> Era<'e> {
     }
 }
 
+/// How many changes a state counts. (After 2^29 it begins at 0 again, a year of sixteen a second; what matters is whether two
+/// are the same, and which one is odd.)
+#[inline]
+fn number(state: u64) -> u64 {
+    (state & !CHANGED) >> CHANGES_SHIFT
+}
+
 /// A limit, ready to decide.
 #[derive(Debug)]
 struct Made {
@@ -137,7 +147,7 @@ impl List {
 #[derive(Debug, Default)]
 pub struct Eras {
     /// How many changes there were, what is carried over at the last, and the numbers of the rules before it and
-    /// after it: `[changes | carry over: 2 | before: 16 | now: 16]`. 0: the limit was never changed.
+    /// after it: `[1 | changes: 29 | carry over: 2 | before: 16 | now: 16]`. 0: the limit was never changed.
     state: AtomicU64,
     later: List,
     /// Held by who changes the limit. Nobody who checks knows it.
@@ -160,7 +170,7 @@ impl Eras {
 
     /// How often the limit was changed.
     pub fn changes(&self) -> u64 {
-        self.state() >> CHANGES_SHIFT
+        number(self.state())
     }
 
     /// The era now; to be read after the word.
@@ -198,8 +208,8 @@ impl Eras {
         work()
     }
 
-    /// Changes the limit from the `first` that the limiter was built with, or the latest, to `limit`, if it is another; `walk`
-    /// is then given the new era, and has to adopt all words that are past.
+    /// Changes the limit from the `first` that the limiter was built with, or the latest, to `limit` at `now_ns` of the limiter's
+    /// time, if it is another; `walk` is then given the new era, and has to adopt all words that are past.
     ///
     /// # Errors
     /// The limit cannot be honoured, or does not follow the one before.
@@ -208,18 +218,24 @@ impl Eras {
         (first, rule): (Limit, &Rule),
         limit: Limit,
         carry_over: CarryOver,
+        now_ns: u64,
         walk: impl Fn(Era<'_>),
     ) -> Result<(), ConfigError> {
         limit.follows(&first)?;
         let made = Rule::new(&limit)?;
-        let is_unfinished = self.changing.is_poisoned();
-        let _turn = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_unfinished {
+        // Its time ends seven years from now at the earliest, as that of a limiter which is built.
+        if made.time().end_ns().saturating_sub(now_ns) < HORIZON_LEAST_NS {
+            let left_ns = u128::from(made.time().end_ns().saturating_sub(HORIZON_LEAST_NS));
+            return Err(beyond_horizon("the limiter's age", u128::from(now_ns), left_ns));
+        }
+        let _turn = self.changing.lock().unwrap_or_else(|poisoned| {
             // The clock has panicked in the last walk. Its words first.
             walk(self.now(rule));
             self.changing.clear_poison();
-        }
-        if self.limit().unwrap_or(first) == limit {
+            poisoned.into_inner()
+        });
+        // Who asks for a reset means it.
+        if self.limit().unwrap_or(first) == limit && carry_over != CarryOver::Reset {
             return Ok(());
         }
         let known = self.later.iter().find(|(_, made)| made.limit == limit).map(|(index, _)| index);
@@ -236,13 +252,14 @@ impl Eras {
             }
         };
         let state = self.state.load(Ordering::Relaxed);
-        let changes = (state >> CHANGES_SHIFT) + 1;
+        let changes = number(state) + 1;
         let carry_over = match carry_over {
             CarryOver::KeepUsed => 0,
             CarryOver::Proportional => 1,
             CarryOver::Reset => 2,
         };
         let next = ((changes << 2 | carry_over) << INDEX_BITS | state & INDEX) << INDEX_BITS | index as u64;
+        let next = next | CHANGED;
         // ORDERING: Release: the flip. SeqCst, the fence: see the head of this file.
         self.state.store(next, Ordering::Release);
         fence(Ordering::SeqCst);

@@ -330,7 +330,7 @@ impl Hot {
             let lost = |ns| self.lost(key, ns);
             let precisely = |ns| {
                 let cost = shard.rest_of(&engine.rule, self.life_ns, ns, cost);
-                let charged = engine.charge_precisely(word, ns, key, cost, is_ours, lost)?;
+                let charged = engine.charge_at_first(word, ns, key, cost, is_ours, lost)?;
                 Some(Lease { charged, tokens: 0 })
             };
             let lease = match precise_ns {

@@ -27,7 +27,7 @@ pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Origin};
-use crate::word::{Decided, Done, Order, Outcome, Rule, TABLE_BIT, VALUE_BITS};
+use crate::word::{CarryOver, Decided, Done, Order, Outcome, Rule, TABLE_BIT, VALUE_BITS, VALUE_MAX};
 
 /// What every table decides with: the rule, the clock, and where the limiter's time starts.
 #[derive(Debug)]
@@ -154,6 +154,25 @@ impl<C: Clock> Engine<C> {
         self.charge_from((ns, true), word, key, cost, is_ours, lost)
     }
 
+    /// The same by the limit that the limiter was built with, and none that came later.
+    pub fn charge_at_first(
+        &self,
+        word: &AtomicU64,
+        ns: u64,
+        key: u64,
+        cost: u64,
+        is_ours: impl Fn() -> bool,
+        mut lost: impl FnMut(u64),
+    ) -> Option<Charged> {
+        for _ in 0..CHARGES {
+            match self.attempt(word, (ns, key, cost), |own| own, |_| true) {
+                (Attempt::Lost, _) => lost(ns),
+                attempt => return self.settle(word, attempt, ns, is_ours).ok(),
+            }
+        }
+        None
+    }
+
     /// Starts with a reading, and whether it is precise.
     fn charge_from(
         &self,
@@ -166,8 +185,12 @@ impl<C: Clock> Engine<C> {
     ) -> Option<Charged> {
         for _ in 0..CHARGES {
             match self.attempt_in_era(word, (ns, key, cost), is_precise) {
-                (Attempt::Done(outcome), next) => {
-                    return is_ours().then_some(Charged { decided: Decided { outcome, next }, ns });
+                (Attempt::Done { outcome, seen }, next) => {
+                    if is_ours() {
+                        return Some(Charged { decided: Decided { outcome, next }, ns });
+                    }
+                    self.fell_on_stranger(word, seen, next);
+                    return None;
                 }
                 (Attempt::Mark, _) => return None,
                 (Attempt::Lost, _) => lost(ns),
@@ -194,7 +217,7 @@ impl<C: Clock> Engine<C> {
         is_ours: impl Fn() -> bool,
     ) -> Result<Charged, Missed> {
         let may_refuse = |seen| self.stays_refused(seen, ns, key, cost);
-        Self::settle(self.attempt(word, (ns, key, cost), |own| own, may_refuse), ns, is_ours)
+        self.settle(word, self.attempt(word, (ns, key, cost), |own| own, may_refuse), ns, is_ours)
     }
 
     /// [`charge_once`](Self::charge_once), with up to `tokens_max` tokens of what is then still available.
@@ -218,20 +241,47 @@ impl<C: Clock> Engine<C> {
         };
         let may_refuse = |seen| self.stays_refused(seen, ns, key, cost);
         let attempt = self.attempt(word, (ns, key, cost), with_lease, may_refuse);
-        Self::settle(attempt, ns, is_ours).map(|charged| Lease { charged, tokens })
+        self.settle(word, attempt, ns, is_ours).map(|charged| Lease { charged, tokens })
     }
 
     /// What one attempt is worth.
     #[inline(always)]
-    fn settle(attempt: (Attempt, u64), ns: u64, is_ours: impl Fn() -> bool) -> Result<Charged, Missed> {
+    fn settle(
+        &self,
+        word: &AtomicU64,
+        attempt: (Attempt, u64),
+        ns: u64,
+        is_ours: impl Fn() -> bool,
+    ) -> Result<Charged, Missed> {
         match attempt {
-            (Attempt::Done(outcome), next) if is_ours() => {
-                Ok(Charged { decided: Decided { outcome, next }, ns })
+            (Attempt::Done { outcome, seen }, next) => {
+                if is_ours() {
+                    return Ok(Charged { decided: Decided { outcome, next }, ns });
+                }
+                self.fell_on_stranger(word, seen, next);
+                Err(Missed::NotOurs)
             }
             (Attempt::Lost, _) => Err(Missed::Lost),
             (Attempt::Doubtful, _) => Err(Missed::Doubtful),
-            _ => Err(Missed::NotOurs),
+            (Attempt::Mark, _) => Err(Missed::NotOurs),
         }
+    }
+
+    /// A charge made a stranger's `seen` into `next`. It has paid for it, and that is all, but where windows have phases: by
+    /// the charger's the stranger's window may have been over, and what it had used be gone. Then that is added again.
+    #[cold]
+    #[inline(never)]
+    fn fell_on_stranger(&self, word: &AtomicU64, seen: u64, next: u64) {
+        let rule = self.era().writer(next);
+        if seen == next || rule.ranks_for_good() {
+            return;
+        }
+        // ORDERING: AcqRel, as every exchange of a word. A mark means that the stranger is gone.
+        let with_lost = |word: u64| {
+            let value = rule.with_lost(word & VALUE_MAX, seen & VALUE_MAX, next & VALUE_MAX);
+            (word & TABLE_BIT == 0 && (word ^ next) >> VALUE_BITS == 0).then_some(word & !VALUE_MAX | value)
+        };
+        _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, with_lost);
     }
 
     /// The road of nearly every charge, where the limit was never changed: for a request of `cost` at `ns`, and for what `more` adds to the
@@ -249,8 +299,9 @@ impl<C: Clock> Engine<C> {
         // before this value, and not before the exchange. For the count itself the word's own
         // modification order is enough.
         let seen = word.load(Ordering::Acquire);
-        // A mark, or a word of a limit that came later.
-        if seen >> VALUE_BITS | self.eras.state() != 0 {
+        // A mark, or the limit was changed: both have this bit. (So a word of a later limit, whose bit 62 is set, is none of
+        // what follows: the state is read after it.)
+        if (seen | self.eras.state()) & TABLE_BIT != 0 {
             return (Attempt::Mark, seen);
         }
         let Decided { outcome, next } = more(self.decide(seen, ns, key, cost));
@@ -258,7 +309,7 @@ impl<C: Clock> Engine<C> {
             return (Attempt::Doubtful, seen);
         }
         if next == seen || word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            return (Attempt::Done(outcome), next);
+            return (Attempt::Done { outcome, seen }, next);
         }
         (Attempt::Lost, seen)
     }
@@ -277,6 +328,10 @@ impl<C: Clock> Engine<C> {
             return (Attempt::Mark, seen);
         }
         let era = self.era();
+        if era.is_past(seen) && !is_precise {
+            // What came back until now came back at the rate before.
+            return (Attempt::Doubtful, seen);
+        }
         let value = era.value(seen, ns);
         let Decided { outcome, next } = era.rule.decide(value, era.rule.moment(ns, key), cost);
         if outcome == Outcome::Exhausted && !is_precise {
@@ -285,13 +340,13 @@ impl<C: Clock> Engine<C> {
         let unchanged = next == value;
         let next = era.word(next);
         if unchanged {
-            return (Attempt::Done(outcome), next);
+            return (Attempt::Done { outcome, seen }, next);
         }
         if word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return (Attempt::Lost, seen);
         }
         self.keep_up(word, next, era, ns);
-        (Attempt::Done(outcome), next)
+        (Attempt::Done { outcome, seen }, next)
     }
 
     /// After an exchange that left `written` by `era`: if the limit was changed meanwhile, the walk may have passed the word
@@ -339,25 +394,30 @@ impl<C: Clock> Engine<C> {
                 continue;
             }
             self.keep_up(word, next, era, ns);
-            let moment = era.rule.moment(ns, key);
             if is_ours() {
-                let was_dry = era.rule.dry_until(value, moment).is_some();
+                let was_dry = era.rule.dry_until(value, era.rule.moment(ns, key)).is_some();
                 return Some(Ordered { done: Done { next, ..done }, ns, was_dry, owner });
             }
-            self.put_back(word, ns, moment, value, done.next);
+            self.put_back(word, (ns, key), era, (value, done.next));
             return None;
         }
         None
     }
 
-    /// Gives a stranger's word back what an order took from it.
-    fn put_back(&self, word: &AtomicU64, ns: u64, moment: u64, before: u64, next: u64) {
+    /// Gives a stranger's word back what was taken from it, in `era`, when a value of `before` became `next`.
+    fn put_back(&self, word: &AtomicU64, (ns, key): (u64, u64), era: Era<'_>, (before, next): (u64, u64)) {
         // ORDERING: AcqRel, as every exchange of a word. A mark means that the stranger is gone.
         let put_back = |seen| {
-            (seen & TABLE_BIT == 0).then(|| {
-                let era = self.era();
-                era.word(era.rule.put_back(era.value(seen, ns), moment, before, next))
-            })
+            if seen & TABLE_BIT != 0 {
+                return None;
+            }
+            let now = self.era();
+            let [before, next] = [before, next].map(|value| match now.number() == era.number() {
+                true => value,
+                false => now.rule.adopt(era.rule, CarryOver::KeepUsed, value, ns),
+            });
+            let moment = now.rule.moment(ns, key);
+            Some(now.word(now.rule.put_back(now.value(seen, ns), moment, before, next)))
         };
         _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, put_back);
     }
@@ -401,8 +461,8 @@ pub enum Missed {
 /// What came of one attempt to charge.
 #[derive(Clone, Copy)]
 enum Attempt {
-    /// Decided, and in effect.
-    Done(Outcome),
+    /// Decided, and in effect on a word that was `seen` before.
+    Done { outcome: Outcome, seen: u64 },
     /// The word is the table's.
     Mark,
     /// Another thread changed the word first.

@@ -16,9 +16,14 @@ pub enum CarryOver {
 }
 
 impl CarryOver {
-    /// What becomes of a count under the limit `from` when that is `to`.
-    fn count(self, count: u64, from: u64, to: u64) -> u64 {
-        if self == Self::Proportional { share_of(count, from, to) } else { count }
+    /// What becomes of a count under the limit `from` when that is `to`. One that has reached its end, `count_max`, is at
+    /// least that, and stays at the end.
+    fn count(self, count: u64, count_max: u64, from: u64, to: u64) -> u64 {
+        match self {
+            _ if count >= count_max => VALUE_MAX,
+            Self::Proportional => share_of(count, from, to),
+            _ => count,
+        }
     }
 }
 
@@ -32,6 +37,10 @@ impl Rule {
             (Kind::Bucket(to), Kind::Bucket(bucket)) => {
                 let (now, then) = (self.time.units(ns), from.time.units(ns));
                 match value.checked_sub(then) {
+                    // Cut at the end of time when it was adopted before: at least all of it is used.
+                    Some(used) if value == VALUE_MAX => {
+                        to.adopt(bucket, carry_over, used, now).max(now + to.depth())
+                    }
                     Some(used) => to.adopt(bucket, carry_over, used, now),
                     // Full for some time, and since when is told by the time itself.
                     None => self.time.units(from.time.span_ns(value)).min(now.saturating_sub(1)),
@@ -69,7 +78,6 @@ impl Bucket {
 impl Windowed {
     fn adopt(&self, from: &Self, carry_over: CarryOver, value: u64) -> u64 {
         let counts = from.layout().unpack(value);
-        let carried = |count, from, to| carry_over.count(count, from, to);
         let (was, is) = (from.limits(), self.limits());
         let (finer, coarser) = (self.layout().grid_bits(), from.layout().grid_bits());
         let time = if finer >= coarser {
@@ -79,8 +87,12 @@ impl Windowed {
         };
         self.layout().pack(Counts {
             time,
-            burst: carried(counts.burst, was[0], is[0]),
-            sustain: carried(counts.sustain, was[1], is[1]),
+            burst: carry_over.count(counts.burst, from.layout().burst_max(), was[0], is[0]),
+            sustain: if from.is_single() {
+                0
+            } else {
+                carry_over.count(counts.sustain, from.layout().sustain_max(), was[1], is[1])
+            },
             ..counts
         })
     }
@@ -89,7 +101,7 @@ impl Windowed {
 impl Sliding {
     fn adopt(&self, from: &Self, carry_over: CarryOver, value: u64) -> u64 {
         let SlidingCounts { window, previous, current } = from.layout().unpack(value);
-        let carried = |count| carry_over.count(count, from.limit(), self.limit());
+        let carried = |count| carry_over.count(count, from.layout().count_max(), from.limit(), self.limit());
         self.layout().pack(SlidingCounts { window, previous: carried(previous), current: carried(current) })
     }
 }

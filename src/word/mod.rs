@@ -266,7 +266,11 @@ impl Rule {
     pub fn can_leave(&self, word: u64, moment: u64) -> bool {
         word != 0
             && match &self.kind {
-                Kind::Bucket(bucket) => bucket.left_at(word) <= moment,
+                // A debt may reach beyond the end of time, and no moment is later than that.
+                Kind::Bucket(bucket) => {
+                    let end = self.time.units(self.time.end_ns());
+                    word <= VALUE_MAX && (bucket.left_at(word) <= moment || moment >= end)
+                }
                 Kind::Windows(windows) => windows.can_leave(word, moment),
             }
     }
@@ -306,6 +310,14 @@ impl Rule {
     /// What is left of the limit at `moment`: of the tighter window.
     pub fn remaining(&self, word: u64, moment: u64) -> u64 {
         self.parts(word, moment).iter().map(Part::remaining).min().unwrap_or(0)
+    }
+
+    /// The word with what was lost when one that was `seen` became `next` by a roll to a later window.
+    pub fn with_lost(&self, word: u64, seen: u64, next: u64) -> u64 {
+        match &self.kind {
+            Kind::Bucket(_) => word,
+            Kind::Windows(windows) => windows.with_lost(word, seen, next),
+        }
     }
 
     /// How long tokens that were charged may be kept before they are spent, in nanoseconds. A window's must not

@@ -187,7 +187,7 @@ impl Sliding {
     }
 
     pub(super) fn put_back(&self, word: u64, moment: u64, seen: u64, next: u64) -> u64 {
-        let (seen, next) = (self.layout.unpack(seen), self.layout.unpack(next));
+        let (seen, next) = (self.at(seen, moment).counts, self.at(next, moment).counts);
         let counts = self.at(word, moment).counts;
         // No overflow: counts have 31 bits. They saturate when they are packed.
         self.layout.pack(SlidingCounts {
@@ -195,6 +195,17 @@ impl Sliding {
             current: counts.current + seen.current.saturating_sub(next.current),
             ..counts
         })
+    }
+
+    /// The word with the counts of `seen` added, unless `next` still counts in its window.
+    pub(super) fn with_lost(&self, word: u64, seen: u64, next: u64) -> u64 {
+        let (counts, seen, next) =
+            (self.layout.unpack(word), self.layout.unpack(seen), self.layout.unpack(next));
+        if seen.window == next.window {
+            return word;
+        }
+        let current = counts.current + seen.current + seen.previous;
+        self.layout.pack(SlidingCounts { current, ..counts })
     }
 
     pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {

@@ -275,12 +275,27 @@ impl Windowed {
     }
 
     pub(super) fn put_back(&self, word: u64, moment: u64, seen: u64, next: u64) -> u64 {
-        let (seen, next) = (self.layout.unpack(seen), self.layout.unpack(next));
+        let (seen, next) = (self.counts_at(seen, moment), self.counts_at(next, moment));
         let burst = seen.burst.saturating_sub(next.burst);
         let sustain = seen.sustain.saturating_sub(next.sustain);
         let counts = self.counts_at(word, moment);
         // No overflow: both terms are below 2^62.
         self.layout.pack(Counts { burst: counts.burst + burst, sustain: counts.sustain + sustain, ..counts })
+    }
+
+    /// The word with the counts of `seen` added, unless `next` still counts in its windows.
+    pub(super) fn with_lost(&self, word: u64, seen: u64, next: u64) -> u64 {
+        let (counts, seen, next) =
+            (self.layout.unpack(word), self.layout.unpack(seen), self.layout.unpack(next));
+        if (seen.time, seen.index) == (next.time, next.index) {
+            return word;
+        }
+        // No overflow: both terms are below 2^62.
+        self.layout.pack(Counts {
+            burst: counts.burst + seen.burst,
+            sustain: counts.sustain + seen.sustain,
+            ..counts
+        })
     }
 
     pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
@@ -322,14 +337,12 @@ impl Windowed {
         burst_end - (1 << self.fraction_bits)
     }
 
-    /// Whether such windows and counts can have been left at `moment` or before. Both windows count the same requests,
-    /// the sustain window for longer, until one of the counts has reached its end. (A charge may count above the limits.)
+    /// Whether such windows can have been left at `moment` or before. (Any counts can: by refusals, charges, refunds, and under
+    /// another limit.)
     pub(super) fn can_leave(&self, word: u64, moment: u64) -> bool {
         let counts = self.layout.unpack(word);
         let began = counts.time + (counts.index << self.steps());
-        let is_known = counts.sustain < self.layout.sustain_max() && counts.burst < self.layout.burst_max();
-        let adds_up = self.is_single() || counts.sustain >= counts.burst || !is_known;
-        word <= VALUE_MAX && counts.index < self.ratio && began <= self.on_grid(moment) && adds_up
+        word <= VALUE_MAX && counts.index < self.ratio && began <= self.on_grid(moment)
     }
 
     /// The word whose windows are so many units earlier, whole longest periods.
@@ -382,7 +395,7 @@ impl Windowed {
     }
 
     /// Whether there is no sustain window.
-    fn is_single(&self) -> bool {
+    pub(super) fn is_single(&self) -> bool {
         self.sustain == u64::MAX
     }
 

@@ -103,6 +103,13 @@ impl Windows {
         }
     }
 
+    pub(super) fn with_lost(&self, word: u64, seen: u64, next: u64) -> u64 {
+        match self {
+            Self::Fixed(windowed) => windowed.with_lost(word, seen, next),
+            Self::Sliding(sliding) => sliding.with_lost(word, seen, next),
+        }
+    }
+
     /// The longest period in units.
     pub(super) fn longest(&self) -> u64 {
         match self {

@@ -196,3 +196,25 @@ fn a_limit_that_was_changed_is_the_one_that_is_saved() {
         assert_eq!(restored.peek("ada").reset_after(), limiter.peek("ada").reset_after());
     }
 }
+
+/// Counts that were carried over in proportion, and a debt that reaches beyond the end of time, are words like any other.
+#[test]
+fn whatever_a_limiter_leaves_can_be_restored() {
+    let limit = |burst| {
+        Limit::burst_sustain(Window::new(burst, secs(15)), Window::new(100, secs(300)))
+            .align(Alignment::Clock)
+    };
+    let limiter = builder(limit(30)).clock(Manual::at_unix(secs(1_000))).build().unwrap();
+    assert!(limiter.check_n("ada", 10).is_ok());
+    limiter.set_limit(limit(60), tidegate::CarryOver::Proportional).unwrap();
+    let restored =
+        builder(limit(60)).clock(Manual::at_unix(secs(1_000))).restore(&saved(&limiter)[..]).unwrap();
+    assert_eq!(restored.peek("ada").remaining(), 40);
+
+    let endless = Limit::bucket(Rate::per_day(1), 1).debt_max(u64::MAX);
+    let limiter = builder(endless).clock(Manual::at_unix(secs(1_000))).build().unwrap();
+    let _ = limiter.charge("ada", u64::MAX).unwrap();
+    let restored =
+        builder(endless).clock(Manual::at_unix(secs(1_000))).restore(&saved(&limiter)[..]).unwrap();
+    assert_eq!(restored.peek("ada").debt(), limiter.peek("ada").debt());
+}
