@@ -54,6 +54,9 @@ mutate "the walk of a change passes pending entries over" src/table/exact/walk.r
 mutate "who writes a word of an era that is over leaves it" src/table/mod.rs \
     's/if now\.number\(\) == era\.number\(\)/if now.number() >= era.number()/' \
     an_order_beside_two_changes
+mutate "a charge rolls a stranger's window away" src/table/mod.rs \
+    's/if seen == next \|\| rule\.ranks_for_good\(\)/if true || rule.ranks_for_good()/' \
+    check_of_another_phase_against_takeover
 mutate "an order takes from a stranger, and does not put it back" src/table/mod.rs \
     's/self\.put_back\(word, self\.rule\.moment\(ns, key\), before, done\.next\);//' \
     refund_against_takeover reset_against_takeover

@@ -157,7 +157,7 @@ impl<C: Clock> Limiter<C> {
     /// overtakes it. Nor does a check: while the head waits for its tokens, checks are refused. Keys of one hash share
     /// a queue. A queue is there while somebody waits: memory grows with the tasks that wait, and with nothing else.
     ///
-    /// A future that is dropped while it queues has charged nothing. The head gives its reservation back, unless others have
+    /// A future that is dropped while it queues has charged nothing. The head gives its reservation back, unless others (or, of refunds, one in 64 other keys) have
     /// charged the key since or given back to it ([`cancel`](Self::cancel) says why); where a whole burst takes less than
     /// 5 ms to fill, the next in the queue may do that in the last 5 ms.
     ///

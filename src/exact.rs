@@ -222,7 +222,9 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         Some(self.core.standing((word, self.core.engine.precise_ns()), hash))
     }
 
-    /// Forgets each key for which `keep` says no, as [`remove`](Self::remove) does, receipts and all, and returns how many those were.
+    /// Forgets each key for which `keep` says no, as [`remove`](Self::remove) does, and returns how many those were.
+    ///
+    /// Each voids the receipts of its key, and of one in 64 other keys: where many go, expect refunds to give nothing.
     ///
     /// A key is only forgotten as it was judged: one that is charged between the judgement and the removal is
     /// judged again, and kept if it was charged in between 256 times in a row. As in [`iter`](Self::iter), a key that

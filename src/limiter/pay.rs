@@ -140,6 +140,8 @@ impl<C: Clock> Limiter<C> {
     /// holds from the next check on, and nobody waits; the call itself returns when every key has been carried over.
     /// Receipts that were issued before are void. Calls take turns, with each other and with `save`.
     ///
+    /// Leave a millisecond between changes: a check that is held up while three of them pass may leave its key's count wrong.
+    ///
     /// A bucket may get any other rate and burst, windows any other limits; their periods and alignment stay. Each
     /// different limit takes some 150 bytes for as long as the limiter lives. From the first change on, until the limiter
     /// is built anew (a snapshot keeps what was used), threads lease no more and a check takes a slower road, several times

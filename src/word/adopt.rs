@@ -9,7 +9,7 @@ pub enum CarryOver {
     /// rest, a window is used up until it ends.
     #[default]
     KeepUsed,
-    /// The same share of the limit, rounded up: who had used half of the old one has used half of the new one.
+    /// The same share of the limit, rounded up at each change: who had used half of the old one has used half of the new one.
     Proportional,
     /// Nothing: **every key gets its whole limit at once**.
     Reset,
