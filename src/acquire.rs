@@ -157,9 +157,9 @@ impl<C: Clock> Limiter<C> {
     /// overtakes it. Nor does a check: while the head waits for its tokens, checks are refused. Keys of one hash share
     /// a queue. A queue is there while somebody waits: memory grows with the tasks that wait, and with nothing else.
     ///
-    /// A future that is dropped while it queues has charged nothing. The head gives its reservation back, unless others (or, of refunds, one in 64 other keys) have
-    /// charged the key since or given back to it ([`cancel`](Self::cancel) says why); where a whole burst takes less than
-    /// 5 ms to fill, the next in the queue may do that in the last 5 ms.
+    /// A future that is dropped while it queues has charged nothing. The head gives its reservation back, unless others have
+    /// charged the key since, or given back to it or to one in 64 other keys ([`cancel`](Self::cancel) says why); where a whole
+    /// burst takes less than 5 ms to fill, the next in the queue may do that in the last 5 ms.
     ///
     /// A task goes on when its turn has come by the limiter's clock and tokio's timer has noticed, a millisecond or
     /// two later. A future that is neither polled nor dropped holds up those behind it.
