@@ -16,7 +16,7 @@ use crate::word::CarryOver;
 /// A limit that all requests count against, whoever sends them: a server's whole capacity, a paid upstream's quota.
 ///
 /// The same decisions as those of a [`Limiter`](crate::Limiter) that is always asked for one key, a little faster, in
-/// a few hundred bytes. Threads that meet at it lease, as they do at a hot key there.
+/// less than 2 KiB. Threads that meet at it lease, as they do at a hot key there.
 ///
 /// Share it by reference or in an [`Arc`](std::sync::Arc): every method takes `&self`.
 ///

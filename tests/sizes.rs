@@ -5,7 +5,7 @@ use std::mem::size_of;
 use tidegate::internals::{
     Bucket, Charged, Decided, Rule, SharedTime, Sliding, Windowed, timebase::Timebase,
 };
-use tidegate::{Denied, Limit, Pass, Ticking};
+use tidegate::{Denied, Limit, Pass, SingleLimiter, Ticking};
 
 #[test]
 #[cfg(target_pointer_width = "64")]
@@ -27,4 +27,6 @@ fn what_a_check_makes_is_small() {
         assert_eq!(size, pinned, "{name}");
     }
     assert_eq!(size_of::<SharedTime>() % 128, 0, "alone on its pair of lines");
+    let limiter = size_of::<SingleLimiter>();
+    assert!((1_024..2_048).contains(&limiter), "one limit for everybody takes {limiter} bytes");
 }
