@@ -32,7 +32,7 @@ impl<C: Clock> Limiter<C> {
     ///
     /// # Errors
     /// [`Denied`] with [`Reason::Full`](crate::Reason::Full), and nothing is charged, if the key is new and there is no
-    /// room for it. (Under [`OnFull::Admit`] nothing is charged either, and that is all.)
+    /// room for it. (Under [`OnFull::Admit`](crate::OnFull::Admit) nothing is charged either, and that is all.)
     pub fn charge<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Receipt, Denied> {
         let key = self.named(key);
         self.core.charge(key, cost, |order| self.table.order(&self.core.engine, key.hash, order))

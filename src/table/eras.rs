@@ -18,7 +18,7 @@
 //! walk has one between the flip and its look at the mark. So either the walk finds the mark, or its promoter finds
 //! the new era.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use crate::error::ConfigError;
 use crate::limit::Limit;
@@ -204,7 +204,7 @@ impl Eras {
     /// Runs `work` while nobody changes the limit.
     #[cfg(feature = "snapshot")]
     pub fn while_unchanged<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _turn = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         work()
     }
 
