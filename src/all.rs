@@ -117,36 +117,36 @@ impl<C: Clock> sealed::Count for Against<'_, SingleLimiter<C>, ()> {
 }
 
 impl<C: Clock> Limiter<C> {
-    /// One request of `key`, as a part of [`all`](crate::all).
+    /// One request of `key`, as a part of [`all`](crate::all()).
     pub fn against<'a, Q: Hash + ?Sized>(&'a self, key: &'a Q) -> Against<'a, Self, Q> {
         self.against_n(key, 1)
     }
 
-    /// A request of `key` that costs `cost`, as a part of [`all`](crate::all).
+    /// A request of `key` that costs `cost`, as a part of [`all`](crate::all()).
     pub fn against_n<'a, Q: Hash + ?Sized>(&'a self, key: &'a Q, cost: u64) -> Against<'a, Self, Q> {
         Against { limiter: self, key, cost }
     }
 }
 
 impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
-    /// One request of `key`, as a part of [`all`](crate::all).
+    /// One request of `key`, as a part of [`all`](crate::all()).
     pub fn against<'a, Q: Hash + Eq + ?Sized>(&'a self, key: &'a Q) -> Against<'a, Self, Q> {
         self.against_n(key, 1)
     }
 
-    /// A request of `key` that costs `cost`, as a part of [`all`](crate::all).
+    /// A request of `key` that costs `cost`, as a part of [`all`](crate::all()).
     pub fn against_n<'a, Q: Hash + Eq + ?Sized>(&'a self, key: &'a Q, cost: u64) -> Against<'a, Self, Q> {
         Against { limiter: self, key, cost }
     }
 }
 
 impl<C: Clock> SingleLimiter<C> {
-    /// One request, as a part of [`all`](crate::all).
+    /// One request, as a part of [`all`](crate::all()).
     pub fn against(&self) -> Against<'_, Self, ()> {
         self.against_n(1)
     }
 
-    /// A request that costs `cost`, as a part of [`all`](crate::all).
+    /// A request that costs `cost`, as a part of [`all`](crate::all()).
     pub fn against_n(&self, cost: u64) -> Against<'_, Self, ()> {
         Against { limiter: self, key: &(), cost }
     }

@@ -106,7 +106,7 @@ pub(crate) enum Shape {
 /// # Ranges
 ///
 /// A limit is a plain value; `build` of a limiter checks it, and its
-/// [`ConfigError`](crate::ConfigError) names the field, the value and what is allowed.
+/// [`ConfigError`] names the field, the value and what is allowed.
 ///
 /// * Every count is at least 1 and every period at least 1 ns.
 /// * A rate may be at least anything from 1 a year to 10^10 a second; a burst, what fills in decades.
