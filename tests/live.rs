@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use common::{SEED, at_once, secs};
 use proptest::prelude::*;
 use tidegate::{
-    Alignment, CarryOver, ConfigError, ExactLimiter, Limit, Limiter, Manual, Rate, Reason, SingleLimiter,
-    Window,
+    Alignment, CarryOver, Clock, ConfigError, ExactLimiter, Limit, Limiter, Manual, Rate, Reason,
+    SingleLimiter, Window,
 };
 
 fn limiter(limit: Limit) -> (Limiter<Manual>, Manual) {
@@ -317,11 +317,13 @@ fn a_change_under_load_keeps_the_bound_in_every_interval() {
     let all = went.len() as f64;
     let bound = 500.0 + start.elapsed().as_secs_f64() * FAST as f64;
     assert!(all <= bound + 2.0, "{all} > {bound}");
+    // How far the shared time ever fell behind, on a busy machine.
+    let lag = Clock::lag_max(limiter.clock()).as_secs_f64();
     for (from, begin) in went.iter().enumerate() {
         let end = went.partition_point(|at| *at <= *begin + Duration::from_millis(25));
         // After the first burst is used: what comes back in 25 ms, and 2 ms for where the clocks stand apart.
         if from > 600 {
-            let bound = 0.027 * FAST as f64 + 2.0;
+            let bound = (0.027 + lag) * FAST as f64 + 2.0;
             assert!((end - from) as f64 <= bound, "{} > {bound} from {begin:?}", end - from);
         }
     }
