@@ -51,19 +51,19 @@ mutate "the walk of a change passes pending slots over" src/table/slots/mod.rs \
 mutate "the walk of a change passes pending entries over" src/table/exact/walk.rs \
     's/if word\.load\(Ordering::Acquire\) == PENDING/if false \&\& word.load(Ordering::Acquire) == PENDING/' \
     a_new_exact_key_beside_a_change
-mutate "who writes a word of an era that is over leaves it" src/table/mod.rs \
+mutate "who writes a word of an era that is over leaves it" src/table/adopting.rs \
     's/if now\.number\(\) == era\.number\(\)/if now.number() >= era.number()/' \
     an_order_beside_two_changes
 mutate "a charge rolls a stranger's window away" src/table/mod.rs \
     's/if seen == next \|\| rule\.ranks_for_good\(\)/if true || rule.ranks_for_good()/' \
     check_of_another_phase_against_takeover
-mutate "an order takes from a stranger, and does not put it back" src/table/mod.rs \
-    's/self\.put_back\(word, self\.rule\.moment\(ns, key\), before, done\.next\);//' \
+mutate "an order takes from a stranger, and does not put it back" src/table/adopting.rs \
+    's/self\.put_back\(word, \(ns, key\), era, \(value, done\.next\)\);//' \
     refund_against_takeover reset_against_takeover
-mutate "an order counts though the slot has changed hands" src/table/mod.rs \
+mutate "an order counts though the slot has changed hands" src/table/adopting.rs \
     's/if is_ours\(\) \{\s+return Some\(Ordered/if true {\n return Some(Ordered/' \
     refund_against_takeover
-mutate "an order is a plain store" src/table/mod.rs \
+mutate "an order is a plain store" src/table/adopting.rs \
     's/word\s*\.compare_exchange\(before, done\.next, Ordering::AcqRel, Ordering::Acquire\)\s*\.is_err\(\)/{ word.store(done.next, Ordering::Relaxed); false }/' \
     charge_and_refund_beside_a_check
 mutate "nobody is told that a dry key is not dry any more" src/table/hot.rs \

@@ -10,7 +10,7 @@ use crate::settings::Core;
 use crate::table::{Answer, Charged, Full, Hot, Ordered, Resets};
 use crate::time::Clock;
 use crate::time::timebase::saturating_ns;
-use crate::word::{Decided, Order, Outcome, Paid};
+use crate::word::{Decided, Order, Paid};
 
 /// Which key, in the two ways that tables name it.
 #[derive(Clone, Copy)]
@@ -77,16 +77,12 @@ impl<C: Clock> Core<C> {
         carry_out: impl FnOnce(Order) -> Result<Ordered, Full>,
     ) -> Result<Receipt, Denied> {
         let (resets, changes) = (self.resets.count(key.hash), self.engine.eras.changes());
-        let Ordered { done, ns, owner, .. } = match carry_out(order) {
-            Ok(ordered) if ordered.done.outcome == Outcome::Pass => ordered,
-            Ok(Ordered { done, ns, .. }) => {
-                let decided = Decided { outcome: done.outcome, next: done.next };
-                return Err(self.refuse(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost));
-            }
-            Err(full) => return Err(self.refuse(Answer::Full(full), key.fingerprint, cost)),
-        };
+        let ordered = carry_out(order).map_err(|full| self.no_room(full, key.fingerprint, cost))?;
+        let Ordered { done, ns, owner, .. } = ordered;
+        let decided = Decided { outcome: done.outcome, next: done.next };
+        let pass = self.respond(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)?;
         Ok(Receipt {
-            snapshot: Snapshot { is_steady: false, ..self.snapshot(done.next, ns, key.fingerprint) },
+            snapshot: Snapshot { is_steady: false, ..pass.snapshot },
             limiter: self.number,
             hash: key.hash,
             owner,

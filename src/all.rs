@@ -45,76 +45,35 @@ pub struct Against<'a, L, Q: ?Sized> {
 
 impl<L, Q: ?Sized> Counted for Against<'_, L, Q> where Self: sealed::Count {}
 
-impl<C: Clock, Q: Hash + ?Sized> sealed::Count for Against<'_, Limiter<C>, Q> {
-    fn place(&self) -> (u64, u64) {
-        self.limiter.place(self.key)
-    }
+/// The same for each limiter, but for what its methods take as a key.
+macro_rules! count_of {
+    ([$($generics:tt)*] $limiter:ty, $q:ty $(, $key:ident)?) => {
+        impl<$($generics)*> sealed::Count for Against<'_, $limiter, $q> {
+            fn place(&self) -> (u64, u64) {
+                self.limiter.place($(self.$key)?)
+            }
 
-    fn cost(&self) -> u64 {
-        self.cost
-    }
+            fn cost(&self) -> u64 {
+                self.cost
+            }
 
-    fn take(&self, cost: u64) -> Result<Receipt, Denied> {
-        self.limiter.take(self.key, cost)
-    }
+            fn take(&self, cost: u64) -> Result<Receipt, Denied> {
+                self.limiter.take($(self.$key,)? cost)
+            }
 
-    fn refund(&self, receipt: Receipt) {
-        self.limiter.refund(receipt);
-    }
+            fn refund(&self, receipt: Receipt) {
+                self.limiter.refund(receipt);
+            }
 
-    fn standing(&self) -> Standing {
-        self.limiter.peek(self.key)
-    }
+            fn standing(&self) -> Standing {
+                self.limiter.peek($(self.$key)?)
+            }
+        }
+    };
 }
-
-impl<K, C, Q> sealed::Count for Against<'_, ExactLimiter<K, C>, Q>
-where
-    K: Hash + Eq + Borrow<Q>,
-    C: Clock,
-    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-{
-    fn place(&self) -> (u64, u64) {
-        self.limiter.place(self.key)
-    }
-
-    fn cost(&self) -> u64 {
-        self.cost
-    }
-
-    fn take(&self, cost: u64) -> Result<Receipt, Denied> {
-        self.limiter.take(self.key, cost)
-    }
-
-    fn refund(&self, receipt: Receipt) {
-        self.limiter.refund(receipt);
-    }
-
-    fn standing(&self) -> Standing {
-        self.limiter.peek(self.key)
-    }
-}
-
-impl<C: Clock> sealed::Count for Against<'_, SingleLimiter<C>, ()> {
-    fn place(&self) -> (u64, u64) {
-        self.limiter.place()
-    }
-
-    fn cost(&self) -> u64 {
-        self.cost
-    }
-
-    fn take(&self, cost: u64) -> Result<Receipt, Denied> {
-        self.limiter.take(cost)
-    }
-
-    fn refund(&self, receipt: Receipt) {
-        self.limiter.refund(receipt);
-    }
-
-    fn standing(&self) -> Standing {
-        self.limiter.peek()
-    }
-}
+count_of!([C: Clock, Q: Hash + ?Sized] Limiter<C>, Q, key);
+count_of!([K: Hash + Eq + Borrow<Q>, C: Clock, Q: Hash + Eq + ToOwned<Owned = K> + ?Sized] ExactLimiter<K, C>, Q, key);
+count_of!([C: Clock] SingleLimiter<C>, ());
 
 impl<C: Clock> Limiter<C> {
     /// One request of `key`, as a part of [`all`](crate::all()).

@@ -8,8 +8,7 @@ use crate::error::ConfigError;
 use crate::limit::Limit;
 #[cfg(feature = "tokio")]
 use crate::queue::Queues;
-use crate::sync::{Ordering, Tally};
-use crate::table::{Answer, Charged, Engine, Era, Full, Hashing, Hot, Resets};
+use crate::table::{Answer, Charged, Engine, Era, Full, Hashing, Hot, Resets, next_limiter};
 #[cfg(feature = "snapshot")]
 use crate::time::timebase::saturating_ns;
 use crate::time::{Clock, Origin, Ticking};
@@ -84,15 +83,13 @@ impl<C: Clock> Settings<C> {
             }
             None => (Origin::fixed(longest_ns, &clock), longest_ns),
         };
-        // ORDERING: Relaxed: numbers only have to differ.
-        let number = LIMITERS.fetch_add(1, Ordering::Relaxed);
         let engine = Engine::new(rule, clock, origin);
         Core {
             engine,
             hashing,
             limit: self.limit,
             start_ns,
-            number,
+            number: next_limiter(),
             resets: Resets::default(),
             #[cfg(feature = "tokio")]
             queues: Queues::default(),
@@ -117,9 +114,6 @@ pub(crate) struct Core<C> {
     pub(crate) queues: Queues,
 }
 
-/// How many limiters were built.
-static LIMITERS: Tally = Tally::new(0);
-
 impl<C> Core<C> {
     /// The limit in force.
     pub(crate) fn limit(&self) -> Limit {
@@ -132,11 +126,10 @@ impl<C: Clock> Core<C> {
     #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
         match answer {
-            Answer::Decided(Charged { decided: Decided { outcome: Outcome::Pass, next }, ns }) => {
-                let snapshot = self.snapshot(next, ns, fingerprint);
-                Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } })
+            Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
+                self.tell(self.snapshot(next, ns, fingerprint), outcome, cost)
             }
-            refused => Err(self.refuse(refused, fingerprint, cost)),
+            Answer::Full(full) => Err(self.no_room(full, fingerprint, cost)),
         }
     }
 
@@ -149,7 +142,11 @@ impl<C: Clock> Core<C> {
         cost: u64,
     ) -> Result<Pass, Denied> {
         let Charged { decided: Decided { outcome, next }, ns } = charged;
-        let snapshot = self.snapshot_by(&self.engine.rule, next, ns, fingerprint);
+        self.tell(self.snapshot_by(&self.engine.rule, next, ns, fingerprint), outcome, cost)
+    }
+
+    #[inline(always)]
+    fn tell(&self, snapshot: Snapshot, outcome: Outcome, cost: u64) -> Result<Pass, Denied> {
         if outcome == Outcome::Pass {
             return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
@@ -157,19 +154,10 @@ impl<C: Clock> Core<C> {
         Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, room_at_ns: 0 })
     }
 
-    /// What the caller is told of an answer that is no pass.
-    #[inline]
-    pub(crate) fn refuse(&self, answer: Answer, fingerprint: u64, cost: u64) -> Denied {
-        let (word, ns, reason, room_at_ns) = match answer {
-            Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
-                let is_too_large = outcome == Outcome::TooLarge;
-                (next, ns, if is_too_large { Reason::TooLarge } else { Reason::Exhausted }, 0)
-            }
-            Answer::Full(Full { ns, room_at_ns }) => {
-                (self.engine.era().word(0), ns, Reason::Full, room_at_ns)
-            }
-        };
-        Denied { snapshot: self.in_doubt(self.snapshot(word, ns, fingerprint)), cost, reason, room_at_ns }
+    /// What a new key is told for which there is no room: it stands as a fresh one.
+    pub(crate) fn no_room(&self, full: Full, fingerprint: u64, cost: u64) -> Denied {
+        let Standing { snapshot } = self.standing((0, full.ns), fingerprint);
+        Denied { snapshot, cost, reason: Reason::Full, room_at_ns: full.room_at_ns }
     }
 
     /// What `peek` tells of a word.

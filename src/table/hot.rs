@@ -198,10 +198,8 @@ pub struct Hot {
 impl Hot {
     /// A cold limiter's, whose leases will last `life_ns` each; cold for good, if that is 0.
     pub fn new(life_ns: u64) -> Self {
-        static LIMITERS: Tally = Tally::new(1);
         Self {
-            // ORDERING: Relaxed: numbers only have to differ.
-            limiter: LIMITERS.fetch_add(1, Ordering::Relaxed),
+            limiter: next_limiter(),
             until_ns: Padded::default(),
             life_ns,
             wettings: AtomicU64::new(0),
@@ -422,6 +420,13 @@ impl Hot {
             self.heat(ns);
         }
     }
+}
+
+/// A number that no other limiter of the process has, and not 0.
+pub(crate) fn next_limiter() -> u64 {
+    static LIMITERS: Tally = Tally::new(1);
+    // ORDERING: Relaxed: numbers only have to differ.
+    LIMITERS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// How many of what is `available` may be leased, if it may be at most `tokens_max`.

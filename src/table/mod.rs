@@ -1,5 +1,6 @@
 //! Tables of words, and the one loop that changes a word.
 
+mod adopting;
 mod ask;
 mod eras;
 mod exact;
@@ -15,6 +16,7 @@ pub use ask::{Ask, Ordered};
 pub use eras::{Era, Eras};
 pub use exact::{Entry, ExactTable, Map, SEALED, Seen, Stored};
 pub use hash::Hashing;
+pub(crate) use hot::next_limiter;
 pub use hot::{Hot, Lease};
 pub use papaya_map::PapayaMap;
 pub(crate) use places::PLACES_MAX;
@@ -27,7 +29,7 @@ pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Origin};
-use crate::word::{CarryOver, Decided, Done, Order, Outcome, Rule, TABLE_BIT, VALUE_BITS, VALUE_MAX};
+use crate::word::{Decided, Outcome, Rule, TABLE_BIT, VALUE_BITS, VALUE_MAX};
 
 /// What every table decides with: the rule, the clock, and where the limiter's time starts.
 #[derive(Debug)]
@@ -165,9 +167,10 @@ impl<C: Clock> Engine<C> {
         mut lost: impl FnMut(u64),
     ) -> Option<Charged> {
         for _ in 0..CHARGES {
-            match self.attempt(word, (ns, key, cost), |own| own, |_| true) {
-                (Attempt::Lost, _) => lost(ns),
-                attempt => return self.settle(word, attempt, ns, is_ours).ok(),
+            let attempt = self.attempt(word, (ns, key, cost), |own| own, |_| true);
+            match self.settle(word, attempt, ns, &is_ours) {
+                Err(Missed::Lost) => lost(ns),
+                settled => return settled.ok(),
             }
         }
         None
@@ -184,17 +187,12 @@ impl<C: Clock> Engine<C> {
         mut lost: impl FnMut(u64),
     ) -> Option<Charged> {
         for _ in 0..CHARGES {
-            match self.attempt_in_era(word, (ns, key, cost), is_precise) {
-                (Attempt::Done { outcome, seen }, next) => {
-                    if is_ours() {
-                        return Some(Charged { decided: Decided { outcome, next }, ns });
-                    }
-                    self.fell_on_stranger(word, seen, next);
-                    return None;
-                }
-                (Attempt::Mark, _) => return None,
-                (Attempt::Lost, _) => lost(ns),
-                (Attempt::Doubtful, _) => {
+            let attempt = self.attempt_in_era(word, (ns, key, cost), is_precise);
+            match self.settle(word, attempt, ns, &is_ours) {
+                Ok(charged) => return Some(charged),
+                Err(Missed::NotOurs) => return None,
+                Err(Missed::Lost) => lost(ns),
+                Err(Missed::Doubtful) => {
                     ns = self.precise_ns();
                     is_precise = true;
                 }
@@ -284,8 +282,8 @@ impl<C: Clock> Engine<C> {
         _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, with_lost);
     }
 
-    /// The road of nearly every charge, where the limit was never changed: for a request of `cost` at `ns`, and for what `more` adds to the
-    /// decision. With what came of it goes the word that was left. (Given a closure that decides, the compiler
+    /// The road of nearly every charge, where the limit was never changed: for a request of `cost` at `ns`, and for what
+    /// `more` adds to the decision. With what came of it goes the word that was left. (Given a closure that decides, the compiler
     /// made a call of it, which cost every check 20 instructions.)
     #[inline(always)]
     fn attempt(
@@ -312,123 +310,6 @@ impl<C: Clock> Engine<C> {
             return (Attempt::Done { outcome, seen }, next);
         }
         (Attempt::Lost, seen)
-    }
-
-    /// An attempt to charge whatever limit is in force, and to adopt the word if a limit before it wrote it. A refusal is
-    /// only sure by a precise reading.
-    fn attempt_in_era(
-        &self,
-        word: &AtomicU64,
-        (ns, key, cost): (u64, u64, u64),
-        is_precise: bool,
-    ) -> (Attempt, u64) {
-        // ORDERING: as in `attempt`; the era after the word.
-        let seen = word.load(Ordering::Acquire);
-        if seen & TABLE_BIT != 0 {
-            return (Attempt::Mark, seen);
-        }
-        let era = self.era();
-        if era.is_past(seen) && !is_precise {
-            // What came back until now came back at the rate before.
-            return (Attempt::Doubtful, seen);
-        }
-        let value = era.value(seen, ns);
-        let Decided { outcome, next } = era.rule.decide(value, era.rule.moment(ns, key), cost);
-        if outcome == Outcome::Exhausted && !is_precise {
-            return (Attempt::Doubtful, seen);
-        }
-        let unchanged = next == value;
-        let next = era.word(next);
-        if unchanged {
-            return (Attempt::Done { outcome, seen }, next);
-        }
-        if word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            return (Attempt::Lost, seen);
-        }
-        self.keep_up(word, next, era, ns);
-        (Attempt::Done { outcome, seen }, next)
-    }
-
-    /// After an exchange that left `written` by `era`: if the limit was changed meanwhile, the walk may have passed the word
-    /// before, and (its number having come back in a second change) nobody would adopt it.
-    fn keep_up<'e>(&'e self, word: &AtomicU64, mut written: u64, mut era: Era<'e>, ns: u64) {
-        loop {
-            let now = self.era();
-            if now.number() == era.number() {
-                return;
-            }
-            let next = now.word(now.value_of(era, written, ns));
-            // ORDERING: AcqRel, as every exchange of a word. Who was faster has adopted it. If nobody was, it may have been
-            // exchanged by a number that has come back, once more.
-            if word.compare_exchange(written, next, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                return;
-            }
-            (written, era) = (next, now);
-        }
-    }
-
-    /// Carries out an order on a shared word of `key` (its fingerprint), by the precise clock. `None` as for
-    /// [`charge`](Self::charge); what the order took from a stranger is put back then.
-    pub fn order(
-        &self,
-        word: &AtomicU64,
-        key: u64,
-        order: Order,
-        owner: u64,
-        is_ours: impl Fn() -> bool,
-    ) -> Option<Ordered> {
-        for _ in 0..CHARGES {
-            let ns = self.precise_ns();
-            // ORDERING: Acquire, and AcqRel at the exchange, as in `attempt`.
-            let before = word.load(Ordering::Acquire);
-            if before & TABLE_BIT != 0 {
-                return None;
-            }
-            let era = self.era();
-            let value = era.value(before, ns);
-            let done = era.rule.carry_out(order, value, ns, key);
-            let next = era.word(done.next);
-            if done.next != value
-                && word.compare_exchange(before, next, Ordering::AcqRel, Ordering::Acquire).is_err()
-            {
-                continue;
-            }
-            self.keep_up(word, next, era, ns);
-            if is_ours() {
-                let was_dry = era.rule.dry_until(value, era.rule.moment(ns, key)).is_some();
-                return Some(Ordered { done: Done { next, ..done }, ns, was_dry, owner });
-            }
-            self.put_back(word, (ns, key), era, (value, done.next));
-            return None;
-        }
-        None
-    }
-
-    /// Gives a stranger's word back what was taken from it, in `era`, when a value of `before` became `next`.
-    fn put_back(&self, word: &AtomicU64, (ns, key): (u64, u64), era: Era<'_>, (before, next): (u64, u64)) {
-        // ORDERING: AcqRel, as every exchange of a word. A mark means that the stranger is gone.
-        let put_back = |seen| {
-            if seen & TABLE_BIT != 0 {
-                return None;
-            }
-            let now = self.era();
-            let [before, next] = [before, next].map(|value| match now.number() == era.number() {
-                true => value,
-                false => now.rule.adopt(era.rule, CarryOver::KeepUsed, value, ns),
-            });
-            let moment = now.rule.moment(ns, key);
-            Some(now.word(now.rule.put_back(now.value(seen, ns), moment, before, next)))
-        };
-        _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, put_back);
-    }
-
-    /// Has a word adopted by the era, if it is a value of the one before: what the walk of a change does.
-    pub fn adopt(&self, word: &AtomicU64, era: Era<'_>) {
-        // ORDERING: AcqRel, as every exchange of a word: a charge that was made meanwhile is seen, or has adopted it.
-        let adopted = |seen| {
-            (seen & TABLE_BIT == 0 && era.is_past(seen)).then(|| era.word(era.value(seen, self.precise_ns())))
-        };
-        _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, adopted);
     }
 
     /// Decides by the limiter's time alone.

@@ -31,6 +31,13 @@ pub enum Order {
     Reset,
 }
 
+impl Order {
+    /// Whether it takes nothing from a word, and only adds to it.
+    pub fn charges(&self) -> bool {
+        matches!(self, Self::Take(_) | Self::Charge(_) | Self::Reserve { .. })
+    }
+}
+
 /// A charge that may be given back.
 #[derive(Clone, Copy, Debug)]
 pub struct Paid {
