@@ -61,10 +61,10 @@ mutate "an order takes from a stranger, and does not put it back" src/table/adop
     's/self\.put_back\(word, \(ns, key\), era, \(value, done\.next\)\);//' \
     refund_against_takeover reset_against_takeover
 mutate "an order counts though the slot has changed hands" src/table/adopting.rs \
-    's/if is_ours\(\) \{\s+return Some\(Ordered/if true {\n return Some(Ordered/' \
+    's/if is_ours\(\) \{\s+let was_dry/if true {\n let was_dry/' \
     refund_against_takeover
 mutate "an order is a plain store" src/table/adopting.rs \
-    's/word\s*\.compare_exchange\(before, done\.next, Ordering::AcqRel, Ordering::Acquire\)\s*\.is_err\(\)/{ word.store(done.next, Ordering::Relaxed); false }/' \
+    's/word\s*\.compare_exchange\(before, next, Ordering::AcqRel, Ordering::Acquire\)\s*\.is_err\(\)/{ word.store(next, Ordering::Relaxed); false }/' \
     charge_and_refund_beside_a_check
 mutate "nobody is told that a dry key is not dry any more" src/table/hot.rs \
     's/self\.wettings\.fetch_add\(1, Ordering::Release\);//' \
