@@ -7,7 +7,7 @@ use crate::answer::{Denied, Snapshot};
 use crate::decision::Reason;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::Core;
-use crate::table::{Answer, Charged, Full, Hot, Ordered, Resets};
+use crate::table::{Answer, Charged, Full, Hot, InTier, Ordered, Resets, TierNumber};
 use crate::time::Clock;
 use crate::time::timebase::saturating_ns;
 use crate::word::{Decided, Order, Paid};
@@ -18,6 +18,8 @@ pub(crate) struct Named {
     pub(crate) hash: u64,
     /// What its phase is taken from.
     pub(crate) fingerprint: u64,
+    /// Whose limit it has.
+    pub(crate) tier: TierNumber,
 }
 
 impl<C: Clock> Core<C> {
@@ -26,7 +28,7 @@ impl<C: Clock> Core<C> {
         &self,
         key: Named,
         cost: u64,
-        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+        order: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> Result<Receipt, Denied> {
         self.engine.note_debts();
         self.pay(key, cost, Order::Charge(cost), order)
@@ -37,7 +39,7 @@ impl<C: Clock> Core<C> {
         &self,
         key: Named,
         cost: u64,
-        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+        order: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> Result<Receipt, Denied> {
         self.pay(key, cost, Order::Take(cost), order)
     }
@@ -48,11 +50,15 @@ impl<C: Clock> Core<C> {
         key: Named,
         cost: u64,
         wait_max: Duration,
-        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+        order: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> Result<Reservation, Denied> {
         if self.engine.rule.turn(0).is_none() {
             // So it is under every limit that may follow.
-            let standing = self.standing((0, self.engine.precise_ns()), key.fingerprint);
+            let standing = self.standing_in(
+                self.engine.era_in(key.tier),
+                (0, self.engine.precise_ns()),
+                key.fingerprint,
+            );
             return Err(Denied {
                 snapshot: standing.snapshot,
                 cost,
@@ -74,17 +80,20 @@ impl<C: Clock> Core<C> {
         key: Named,
         cost: u64,
         order: Order,
-        carry_out: impl FnOnce(Order) -> Result<Ordered, Full>,
+        carry_out: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> Result<Receipt, Denied> {
         let (resets, changes) = (self.resets.count(key.hash), self.engine.eras.changes());
-        let ordered = carry_out(order).map_err(|full| self.no_room(full, key.fingerprint, cost))?;
+        let ordered = carry_out(InTier { ask: order, tier: key.tier })
+            .map_err(|full| self.no_room(key.tier, full, key.fingerprint, cost))?;
         let Ordered { done, ns, owner, .. } = ordered;
         let decided = Decided { outcome: done.outcome, next: done.next };
-        let pass = self.respond(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)?;
+        let pass =
+            self.respond_in(key.tier, Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)?;
         Ok(Receipt {
             snapshot: Snapshot { is_steady: false, ..pass.snapshot },
             limiter: self.number,
             hash: key.hash,
+            tier: key.tier,
             owner,
             resets,
             changes,
@@ -99,7 +108,7 @@ impl<C: Clock> Core<C> {
         receipt: &Receipt,
         most: u64,
         hot: Option<&Hot>,
-        carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
+        carry_out: impl FnOnce(InTier<Order>, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
         let Snapshot { word, ns, .. } = receipt.snapshot;
         let order = Order::Refund(Paid { tokens: receipt.charged, word, ns }, most);
@@ -115,7 +124,7 @@ impl<C: Clock> Core<C> {
         &self,
         reservation: &Reservation,
         hot: Option<&Hot>,
-        carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
+        carry_out: impl FnOnce(InTier<Order>, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> bool {
         let receipt = &reservation.receipt;
         let order = Order::Cancel { left: receipt.snapshot.word, tokens: receipt.charged };
@@ -128,7 +137,7 @@ impl<C: Clock> Core<C> {
         hot: Option<&Hot>,
         order: Order,
         is_valid: impl Fn(u64, u64) -> bool,
-        carry_out: impl FnOnce(Order, &dyn Fn() -> bool) -> Option<Ordered>,
+        carry_out: impl FnOnce(InTier<Order>, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
         let is_good = || {
             receipt.changes == self.engine.eras.changes()
@@ -137,20 +146,22 @@ impl<C: Clock> Core<C> {
         if receipt.limiter != self.number || receipt.charged == 0 || !is_good() {
             return 0;
         }
-        carry_out(order, &is_good).map_or(0, |ordered| Self::gave(ordered, hot))
+        carry_out(InTier { ask: order, tier: receipt.tier }, &is_good)
+            .map_or(0, |ordered| Self::gave(ordered, hot))
     }
 
     /// Gives back up to `tokens` of what the key has used, whoever paid it; how much.
     pub(crate) fn credit(
         &self,
         tokens: u64,
-        hash: u64,
+        key: Named,
         hot: Option<&Hot>,
-        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+        order: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> u64 {
-        self.note_gift(hash);
-        let back = order(Order::Credit(tokens)).map_or(0, |ordered| Self::gave(ordered, hot));
-        self.note_gift(hash);
+        self.note_gift(key.hash);
+        let order_of = InTier { ask: Order::Credit(tokens), tier: key.tier };
+        let back = order(order_of).map_or(0, |ordered| Self::gave(ordered, hot));
+        self.note_gift(key.hash);
         back
     }
 
@@ -166,9 +177,9 @@ impl<C: Clock> Core<C> {
         &self,
         key: Named,
         hot: Option<&Hot>,
-        order: impl FnOnce(Order) -> Result<Ordered, Full>,
+        order: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> bool {
-        let ordered = self.resets.around(key.hash, || order(Order::Reset));
+        let ordered = self.resets.around(key.hash, || order(InTier { ask: Order::Reset, tier: key.tier }));
         ordered.map(|ordered| Self::gave(ordered, hot)).is_ok()
     }
 

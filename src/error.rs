@@ -106,6 +106,13 @@ pub enum ConfigError {
         /// How many it may have.
         limits_max: usize,
     },
+    /// The limiter was not built for so many tiers.
+    TooManyTiers {
+        /// `max_tiers` as given.
+        tiers_max: usize,
+    },
+    /// Another limiter made the tier.
+    ForeignTier,
     /// The system has no memory for a table of so many keys.
     NoMemory {
         /// `max_keys` as given.
@@ -168,6 +175,11 @@ impl fmt::Display for ConfigError {
                     "limit is one more than the {limits_max} different ones that a limiter may have had"
                 )
             }
+            Self::TooManyTiers { tiers_max } => write!(
+                f,
+                "tier is one more than the {tiers_max} that the limiter was built for; see `max_tiers`"
+            ),
+            Self::ForeignTier => f.write_str("tier is another limiter's; each limiter makes its own"),
             Self::NoMemory { keys } => {
                 write!(f, "max_keys is {keys}; there is no memory for a table of so many")
             }

@@ -1,6 +1,7 @@
 //! [`ExactLimiter`]: whole keys in a concurrent map.
 
 mod pay;
+mod tiers;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -14,7 +15,9 @@ use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::settings::{Core, Settings, passes};
-use crate::table::{ExactTable, Full, Ordered, PLACES_MAX, PapayaMap, Seen};
+use crate::table::{
+    Answer, ExactTable, Full, InTier, OWN, Ordered, Overrides, PLACES_MAX, PapayaMap, Seen, TierNumber,
+};
 use crate::time::{Clock, Ticking};
 use crate::word::Order;
 
@@ -69,6 +72,7 @@ use crate::word::Order;
 pub struct ExactLimiter<K, C = Ticking> {
     table: ExactTable<PapayaMap<K>>,
     pub(crate) core: Core<C>,
+    overrides: Overrides<K>,
 }
 
 /// Settings of an [`ExactLimiter`] to be.
@@ -102,6 +106,13 @@ impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
         self
     }
 
+    /// Tiers, and different limits of overrides, that the limiter may be given; see
+    /// [`Builder::max_tiers`](crate::Builder::max_tiers).
+    pub fn max_tiers(mut self, tiers: u8) -> Self {
+        self.settings.max_tiers = tiers;
+        self
+    }
+
     /// The clock; a [`Ticking`] one unless told.
     pub fn clock<D: Clock>(self, clock: D) -> ExactBuilder<K, D> {
         ExactBuilder { settings: self.settings.with_clock(clock), key: self.key }
@@ -119,7 +130,11 @@ impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
         if !PapayaMap::<K>::has_memory(max_keys) {
             return Err(ConfigError::NoMemory { keys: max_keys });
         }
-        Ok(ExactLimiter { table: ExactTable::new(PapayaMap::new(max_keys), max_keys), core })
+        Ok(ExactLimiter {
+            table: ExactTable::new(PapayaMap::new(max_keys), max_keys),
+            core,
+            overrides: Overrides::default(),
+        })
     }
 }
 
@@ -150,8 +165,20 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.core.hashing.of(key);
-        let answer = self.table.check(&self.core.engine, hash, key, cost);
-        self.core.respond(answer, hash, cost)
+        let (tier, answer) = self.check_hashed(hash, key, cost);
+        self.core.respond_in(tier, answer, hash, cost)
+    }
+
+    #[inline]
+    fn check_hashed<Q>(&self, hash: u64, key: &Q, cost: u64) -> (TierNumber, Answer)
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        match self.overrides.tier_of(key, OWN) {
+            OWN => (OWN, self.table.check(&self.core.engine, hash, key, cost)),
+            tier => (tier, self.table.check_in(&self.core.engine, hash, key, cost, tier)),
+        }
     }
 
     /// How `key` stands, by the precise clock. Changes nothing, and creates no key: one never seen stands as a fresh one
@@ -161,11 +188,19 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let hash = self.core.hashing.of(key);
-        self.core.standing(self.table.peek(&self.core.engine, hash, key), hash)
+        self.standing_of(self.named(key), key)
     }
 
-    fn order<Q>(&self, named: Named, key: &Q, order: Order) -> Result<Ordered, Full>
+    fn standing_of<Q>(&self, named: Named, key: &Q) -> Standing
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let seen = self.table.peek(&self.core.engine, named.hash, key);
+        self.core.standing_in(self.core.engine.era_in(named.tier), seen, named.fingerprint)
+    }
+
+    fn order<Q>(&self, named: Named, key: &Q, order: InTier<Order>) -> Result<Ordered, Full>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -178,9 +213,22 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         (self.core.number, self.core.hashing.of(key))
     }
 
-    fn named<Q: Hash + ?Sized>(&self, key: &Q) -> Named {
+    fn named<Q>(&self, key: &Q) -> Named
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.named_in(key, OWN)
+    }
+
+    /// A key that is asked for by a tier, unless it has one of its own.
+    fn named_in<Q>(&self, key: &Q, asked: TierNumber) -> Named
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
         let hash = self.core.hashing.of(key);
-        Named { hash, fingerprint: hash }
+        Named { hash, fingerprint: hash, tier: self.overrides.tier_of(key, asked) }
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
@@ -191,7 +239,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        passes(&self.table.check(&self.core.engine, self.core.hashing.of(key), key, 1))
+        passes(&self.check_hashed(self.core.hashing.of(key), key, 1).1)
     }
 
     /// Forgets `key`, as if it had never been seen, and tells how it stood, by the precise clock; `None` if it was
@@ -343,7 +391,7 @@ impl<K: Hash + Eq + Clone, C: Clock> Iterator for ExactIter<'_, K, C> {
     type Item = (K, Standing);
 
     fn next(&mut self) -> Option<(K, Standing)> {
-        let ExactLimiter { table, core } = self.limiter;
+        let ExactLimiter { table, core, .. } = self.limiter;
         let (key, seen) = table.next(&core.engine, &mut self.places)?;
         Some((key, self.limiter.standing(seen)))
     }

@@ -19,6 +19,7 @@ mod single;
 mod snapshot;
 mod sync;
 mod table;
+mod tier;
 mod time;
 mod word;
 
@@ -34,6 +35,7 @@ pub use single::{SingleBuilder, SingleLimiter};
 #[cfg(feature = "snapshot")]
 pub use snapshot::RestoreError;
 pub use table::{OnFull, Stats};
+pub use tier::Tier;
 pub use time::{Clock, Manual, Precise, Ticking};
 pub use word::CarryOver;
 
@@ -48,8 +50,9 @@ pub mod internals {
     #[cfg(feature = "snapshot")]
     pub use crate::table::Copied;
     pub use crate::table::{
-        Answer, Ask, Charged, Engine, Entry, Era, Eras, ExactTable, Full, Hashing, Hot, Lease, Lines, Map,
-        Missed, Ordered, PapayaMap, Places, Resets, SEALED, Seen, Single, SlotTable, Stored,
+        Answer, Ask, Change, Charged, Engine, Entry, Era, Eras, ExactTable, Full, Hashing, Hot, InTier,
+        Lease, Lines, Map, Missed, OWN, Ordered, Overrides, PapayaMap, Places, Resets, SEALED, Seen, Single,
+        SlotTable, Stored, TierNumber, Turn,
     };
     pub use crate::time::{Origin, Refresher, STALL_NS, SharedTime, TICK_NS, Trust, timebase};
     pub use crate::word::{

@@ -1,6 +1,7 @@
 //! [`Limiter`]: the default, on the slot table.
 
 mod pay;
+mod tiers;
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,7 +12,7 @@ use crate::answer::{Denied, Pass, Standing};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::settings::{Core, Settings, passes};
-use crate::table::{Hot, OnFull, SlotTable, Stats};
+use crate::table::{Answer, Hot, Missed, OWN, OnFull, Overrides, SlotTable, Stats, TierNumber};
 use crate::time::{Clock, Ticking};
 use crate::word::Outcome;
 
@@ -51,6 +52,8 @@ pub struct Limiter<C = Ticking> {
     table: SlotTable,
     pub(crate) core: Core<C>,
     max_keys: usize,
+    /// By hash.
+    overrides: Overrides<u64>,
 }
 
 /// Settings of a [`Limiter`] to be.
@@ -107,6 +110,14 @@ impl<C: Clock> Builder<C> {
         self
     }
 
+    /// Tiers, and different limits of overrides, that the limiter may be given, 0 to 255; none unless told. Where there may be some, time
+    /// and counts have one to eight bits fewer, so that limits may be so much lower at most: see [`Limit`]. As long as
+    /// none is made a check costs nothing more.
+    pub fn max_tiers(mut self, tiers: u8) -> Self {
+        self.settings.max_tiers = tiers;
+        self
+    }
+
     /// The clock; a [`Ticking`] one unless told.
     pub fn clock<D: Clock>(self, clock: D) -> Builder<D> {
         let Self { settings, on_full, prefault, leases } = self;
@@ -124,7 +135,7 @@ impl<C: Clock> Builder<C> {
         let make = self.making();
         let core = self.settings.build(KEYS_MAX)?;
         let table = make(&core).ok_or(ConfigError::NoMemory { keys: max_keys })?;
-        Ok(Limiter { table, core, max_keys })
+        Ok(Limiter { table, core, max_keys, overrides: Overrides::default() })
     }
 
     /// What makes the table; nothing if there is no memory.
@@ -183,7 +194,7 @@ impl<C: Clock> Builder<C> {
         let max_keys = self.settings.max_keys;
         let make = self.making();
         let (table, core) = crate::snapshot::restore(self.settings, KEYS_MAX, make, reader)?;
-        Ok(Limiter { table, core, max_keys })
+        Ok(Limiter { table, core, max_keys, overrides: Overrides::default() })
     }
 }
 
@@ -215,9 +226,19 @@ impl<C: Clock> Limiter<C> {
         match self.table.check_once(&self.core.engine, hash, cost) {
             Ok(charged) => self.core.respond_at_once(charged, fingerprint, cost),
             Err(missed) => {
-                let answer = self.table.check_on(&self.core.engine, hash, cost, missed);
-                self.core.respond(answer, fingerprint, cost)
+                let (tier, answer) = self.check_on(hash, cost, missed);
+                self.core.respond_in(tier, answer, fingerprint, cost)
             }
+        }
+    }
+
+    /// Decides a request that one attempt by the limiter's own limit has not settled.
+    #[cold]
+    #[inline(never)]
+    fn check_on(&self, hash: u64, cost: u64, missed: Missed) -> (TierNumber, Answer) {
+        match self.overrides.tier_of(&hash, OWN) {
+            OWN => (OWN, self.table.check_on(&self.core.engine, hash, cost, missed)),
+            tier => (tier, self.table.check_in(&self.core.engine, hash, cost, tier)),
         }
     }
 
@@ -270,8 +291,12 @@ impl<C: Clock> Limiter<C> {
     /// # Ok::<(), tidegate::ConfigError>(())
     /// ```
     pub fn peek<K: Hash + ?Sized>(&self, key: &K) -> Standing {
-        let hash = self.core.hashing.of(key);
-        self.core.standing(self.table.peek(&self.core.engine, hash), SlotTable::fingerprint(hash))
+        self.standing_of(self.named(key))
+    }
+
+    fn standing_of(&self, key: Named) -> Standing {
+        let seen = self.table.peek(&self.core.engine, key.hash);
+        self.core.standing_in(self.core.engine.era_in(key.tier), seen, key.fingerprint)
     }
 
     /// Where a key stands among those of all limiters.
@@ -280,8 +305,14 @@ impl<C: Clock> Limiter<C> {
     }
 
     fn named<K: Hash + ?Sized>(&self, key: &K) -> Named {
+        self.named_in(key, OWN)
+    }
+
+    /// A key that is asked for by a tier, unless it has one of its own.
+    fn named_in<K: Hash + ?Sized>(&self, key: &K, asked: TierNumber) -> Named {
         let hash = self.core.hashing.of(key);
-        Named { hash, fingerprint: SlotTable::fingerprint(hash) }
+        let tier = self.overrides.tier_of(&hash, asked);
+        Named { hash, fingerprint: SlotTable::fingerprint(hash), tier }
     }
 
     /// Whether one request of `key` may go on; counts it as [`check`](Self::check) does.
@@ -291,7 +322,7 @@ impl<C: Clock> Limiter<C> {
         let hash = self.core.hashing.of(key);
         match self.table.check_once(&self.core.engine, hash, 1) {
             Ok(charged) => charged.decided.outcome == Outcome::Pass,
-            Err(missed) => passes(&self.table.check_on(&self.core.engine, hash, 1, missed)),
+            Err(missed) => passes(&self.check_on(hash, 1, missed).1),
         }
     }
 

@@ -17,6 +17,8 @@ pub struct Receipt {
     /// The limiter's number.
     pub(crate) limiter: u64,
     pub(crate) hash: u64,
+    /// Whose limit it was charged by.
+    pub(crate) tier: u8,
     /// Whose word it was.
     pub(crate) owner: u64,
     /// How often keys of its part had been reset, and given something back.

@@ -8,7 +8,9 @@ use crate::error::ConfigError;
 use crate::limit::Limit;
 #[cfg(feature = "tokio")]
 use crate::queue::Queues;
-use crate::table::{Answer, Charged, Engine, Era, Full, Hashing, Hot, Resets, next_limiter};
+use crate::table::{
+    Answer, Change, Charged, Engine, Era, Eras, Full, Hashing, Hot, OWN, Resets, TierNumber, next_limiter,
+};
 #[cfg(feature = "snapshot")]
 use crate::time::timebase::saturating_ns;
 use crate::time::{Clock, Origin, Ticking};
@@ -23,6 +25,7 @@ pub(crate) struct Settings<C> {
     pub(crate) limit: Limit,
     pub(crate) max_keys: usize,
     pub(crate) seed: Option<u64>,
+    pub(crate) max_tiers: TierNumber,
     clock: ClockChoice<C>,
 }
 
@@ -35,14 +38,20 @@ enum ClockChoice<C> {
 
 impl Settings<Ticking> {
     pub(crate) fn new(limit: Limit) -> Self {
-        Self { limit, max_keys: MAX_KEYS_DEFAULT, seed: None, clock: ClockChoice::Later(Ticking::new) }
+        Self {
+            limit,
+            max_keys: MAX_KEYS_DEFAULT,
+            seed: None,
+            max_tiers: 0,
+            clock: ClockChoice::Later(Ticking::new),
+        }
     }
 }
 
 impl<C: Clock> Settings<C> {
     pub(crate) fn with_clock<D: Clock>(self, clock: D) -> Settings<D> {
-        let Self { limit, max_keys, seed, .. } = self;
-        Settings { limit, max_keys, seed, clock: ClockChoice::Given(clock) }
+        let Self { limit, max_keys, seed, max_tiers, .. } = self;
+        Settings { limit, max_keys, seed, max_tiers, clock: ClockChoice::Given(clock) }
     }
 
     /// Checks everything, and makes what decides.
@@ -54,7 +63,7 @@ impl<C: Clock> Settings<C> {
 
     /// Checks everything.
     pub(crate) fn rule(&self, keys_max: usize) -> Result<Rule, ConfigError> {
-        let rule = Rule::new(&self.limit)?;
+        let rule = Rule::narrow(&self.limit, Eras::with_tiers(self.max_tiers).value_bits())?;
         if self.max_keys == 0 {
             return Err(ConfigError::Zero { field: "max_keys" });
         }
@@ -83,7 +92,7 @@ impl<C: Clock> Settings<C> {
             }
             None => (Origin::fixed(longest_ns, &clock), longest_ns),
         };
-        let engine = Engine::new(rule, clock, origin);
+        let engine = Engine::with_eras(rule, Eras::with_tiers(self.max_tiers), clock, origin);
         Core {
             engine,
             hashing,
@@ -117,7 +126,7 @@ pub(crate) struct Core<C> {
 impl<C> Core<C> {
     /// The limit in force.
     pub(crate) fn limit(&self) -> Limit {
-        self.engine.eras.limit().unwrap_or(self.limit)
+        self.engine.eras.limit(OWN).unwrap_or(self.limit)
     }
 }
 
@@ -125,11 +134,23 @@ impl<C: Clock> Core<C> {
     /// Turns what a table answered for a key into what a caller is told.
     #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
+        self.respond_in(OWN, answer, fingerprint, cost)
+    }
+
+    /// The same for what a tier's limit may have decided.
+    #[inline(always)]
+    pub(crate) fn respond_in(
+        &self,
+        tier: TierNumber,
+        answer: Answer,
+        fingerprint: u64,
+        cost: u64,
+    ) -> Result<Pass, Denied> {
         match answer {
             Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
                 self.tell(self.snapshot(next, ns, fingerprint), outcome, cost)
             }
-            Answer::Full(full) => Err(self.no_room(full, fingerprint, cost)),
+            Answer::Full(full) => Err(self.no_room(tier, full, fingerprint, cost)),
         }
     }
 
@@ -155,14 +176,18 @@ impl<C: Clock> Core<C> {
     }
 
     /// What a new key is told for which there is no room: it stands as a fresh one.
-    pub(crate) fn no_room(&self, full: Full, fingerprint: u64, cost: u64) -> Denied {
-        let Standing { snapshot } = self.standing((0, full.ns), fingerprint);
+    pub(crate) fn no_room(&self, tier: TierNumber, full: Full, fingerprint: u64, cost: u64) -> Denied {
+        let Standing { snapshot } = self.standing_in(self.engine.era_in(tier), (0, full.ns), fingerprint);
         Denied { snapshot, cost, reason: Reason::Full, room_at_ns: full.room_at_ns }
     }
 
-    /// What `peek` tells of a word.
+    /// What `peek` tells of a word, by the rule of the tier that it names.
     pub(crate) fn standing(&self, (word, ns): (u64, u64), fingerprint: u64) -> Standing {
-        let era = self.engine.era();
+        self.standing_in(self.engine.era().of(word), (word, ns), fingerprint)
+    }
+
+    /// The same, by a tier's rule.
+    pub(crate) fn standing_in(&self, era: Era<'_>, (word, ns): (u64, u64), fingerprint: u64) -> Standing {
         let snapshot = self.snapshot_by(era.rule, era.value(word, ns), ns, fingerprint);
         Standing { snapshot: self.in_doubt(snapshot) }
     }
@@ -179,7 +204,7 @@ impl<C: Clock> Core<C> {
         if word <= VALUE_MAX && !self.engine.eras.is_changed() {
             return self.snapshot_by(&self.engine.rule, word, ns, fingerprint);
         }
-        self.snapshot_by(self.engine.era().writer(word), word & VALUE_MAX, ns, fingerprint)
+        self.snapshot_by(self.engine.era().writer(word), self.engine.eras.bare(word), ns, fingerprint)
     }
 
     #[inline(always)]
@@ -196,10 +221,21 @@ impl<C: Clock> Core<C> {
         hot: Option<&Hot>,
         walk: impl Fn(Era<'_>),
     ) -> Result<(), ConfigError> {
+        self.change(Change::Of(OWN, limit), carry_over, hot, walk).map(drop)
+    }
+
+    /// Changes a limit, or makes a tier; whose.
+    pub(crate) fn change(
+        &self,
+        change: Change,
+        carry_over: CarryOver,
+        hot: Option<&Hot>,
+        walk: impl Fn(Era<'_>),
+    ) -> Result<TierNumber, ConfigError> {
         // Under a lower limit a key may owe more than it.
         self.engine.note_debts();
         let now_ns = self.engine.precise_ns();
-        self.engine.eras.change((self.limit, &self.engine.rule), limit, carry_over, now_ns, |era| {
+        self.engine.eras.change((self.limit, &self.engine.rule), change, carry_over, now_ns, |era| {
             if let Some(hot) = hot {
                 hot.wet();
             }

@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
-use crate::table::{Answer, Hot, Single, SlotTable};
+use crate::table::{Answer, Hot, OWN, Single, SlotTable};
 use crate::time::{Clock, Ticking};
 use crate::word::CarryOver;
 
@@ -146,7 +146,7 @@ impl<C: Clock> SingleLimiter<C> {
     /// to what may be admitted**.
     pub fn refund_tokens(&self, tokens: u64) -> u64 {
         let hot = Some(self.single.hot());
-        self.core.credit(tokens, self.single.key(), hot, |order| self.single.order(&self.core.engine, order))
+        self.core.credit(tokens, self.named(), hot, |order| self.single.order(&self.core.engine, order))
     }
 
     /// Begins anew, as [`Limiter::reset`](crate::Limiter::reset) does.
@@ -176,7 +176,7 @@ impl<C: Clock> SingleLimiter<C> {
     }
 
     fn named(&self) -> Named {
-        Named { hash: self.single.key(), fingerprint: self.single.key() }
+        Named { hash: self.single.key(), fingerprint: self.single.key(), tier: OWN }
     }
 
     /// Whether one request may go on; counts it as [`check`](Self::check) does.

@@ -60,7 +60,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let named = self.named(key);
-        self.core.credit(tokens, named.hash, None, |order| self.order(named, key, order))
+        self.core.credit(tokens, named, None, |order| self.order(named, key, order))
     }
 
     /// Makes `key` one that was never seen, as [`Limiter::reset`](crate::Limiter::reset) does; it keeps its place.

@@ -81,7 +81,7 @@ impl<C: Clock> Limiter<C> {
     /// `tokens` to what the key may be admitted** in any time that the call falls into: prefer receipts.
     pub fn refund_key<K: Hash + ?Sized>(&self, key: &K, tokens: u64) -> u64 {
         let key = self.named(key);
-        self.core.credit(tokens, key.hash, Some(self.table.hot()), |order| {
+        self.core.credit(tokens, key, Some(self.table.hot()), |order| {
             self.table.order(&self.core.engine, key.hash, order)
         })
     }

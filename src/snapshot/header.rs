@@ -12,7 +12,7 @@ use crate::time::timebase::saturating_ns;
 
 const MAGIC: [u8; 8] = *b"tidegate";
 /// Of what is written here, and of what words mean.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
@@ -20,15 +20,18 @@ pub(super) struct Header {
     self_test: [u64; 4],
     terms: Terms,
     max_keys: u64,
+    /// They take bits from the words.
+    max_tiers: u8,
 }
 
 impl Header {
-    pub(super) fn new(limit: &Limit, max_keys: usize, hashing: &Hashing) -> Self {
+    pub(super) fn new(limit: &Limit, max_keys: usize, max_tiers: u8, hashing: &Hashing) -> Self {
         Self {
             seeds: hashing.seeds(),
             self_test: hashing.self_test(),
             terms: Terms::new(limit),
             max_keys: max_keys as u64,
+            max_tiers,
         }
     }
 
@@ -39,7 +42,7 @@ impl Header {
         for number in self.seeds.into_iter().chain(self.self_test) {
             sink.put(&number.to_le_bytes())?;
         }
-        sink.put(&[kind, alignment, counts_refused])?;
+        sink.put(&[kind, alignment, counts_refused, self.max_tiers])?;
         for number in [first.count, first.period_ns, second.count, second.period_ns, self.max_keys] {
             sink.put(&number.to_le_bytes())?;
         }
@@ -57,13 +60,14 @@ impl Header {
         }
         let (seeds, self_test) = (source.four()?, source.four()?);
         let (kind, alignment, counts_refused) = (source.byte()?, source.byte()?, source.byte()?);
+        let max_tiers = source.byte()?;
         let [first, first_ns, second, second_ns] = source.four()?;
         let parts =
             [Part { count: first, period_ns: first_ns }, Part { count: second, period_ns: second_ns }];
         let terms = Terms { kind, alignment, counts_refused, parts };
         let max_keys = source.number()?;
         source.unseal()?;
-        Ok(Self { seeds, self_test, terms, max_keys })
+        Ok(Self { seeds, self_test, terms, max_keys, max_tiers })
     }
 
     /// Whether it goes with what the builder was told; the hashing if so.
@@ -77,6 +81,10 @@ impl Header {
         }
         if self.max_keys != settings.max_keys as u64 {
             return Err(RestoreError::MaxKeys { saved: self.max_keys, given: settings.max_keys });
+        }
+        if self.max_tiers != settings.max_tiers {
+            let (saved, given) = (self.max_tiers.to_string(), settings.max_tiers.to_string());
+            return Err(RestoreError::Limit { field: "max_tiers", saved, given });
         }
         if settings.hashing().is_some_and(|hashing| hashing.seeds() != self.seeds) {
             return Err(RestoreError::Seed);

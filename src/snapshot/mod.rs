@@ -54,7 +54,7 @@ fn save_unchanged<C: Clock>(
     let engine = &core.engine;
     let rule = engine.era().rule;
     let mut sink = Sink::new(writer);
-    Header::new(&core.limit(), max_keys, &core.hashing).write(&mut sink)?;
+    Header::new(&core.limit(), max_keys, engine.eras.tiers_max(), &core.hashing).write(&mut sink)?;
 
     let began_ns = engine.precise_ns();
     let (mut keys, mut left_at_max) = (0, 0);

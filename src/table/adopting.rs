@@ -1,16 +1,17 @@
 //! What an engine does with a word by whatever limit is in force: the slower road of a charge, orders, and the walk of a
 //! change. The protocol stands at the head of `eras.rs`.
 
-use super::{Attempt, CHARGES, Engine, Era, Ordered};
+use super::{Attempt, CHARGES, Engine, Era, InTier, Ordered, TierNumber};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Clock;
 use crate::word::{CarryOver, Decided, Done, Order, Outcome, TABLE_BIT};
 
 impl<C: Clock> Engine<C> {
-    /// An attempt to charge whatever limit is in force, and to adopt the word if a limit before it wrote it. A refusal is
+    /// An attempt to charge by whatever limit of the tier is in force, and to adopt the word if another one wrote it. A refusal is
     /// only sure by a precise reading.
     pub(super) fn attempt_in_era(
         &self,
+        tier: TierNumber,
         word: &AtomicU64,
         (ns, key, cost): (u64, u64, u64),
         is_precise: bool,
@@ -20,8 +21,8 @@ impl<C: Clock> Engine<C> {
         if seen & TABLE_BIT != 0 {
             return (Attempt::Mark, seen);
         }
-        let era = self.era();
-        if era.is_past(seen) && !is_precise {
+        let era = self.era_in(tier);
+        if era.is_foreign(seen) && !is_precise {
             // What came back until now came back at the rate before.
             return (Attempt::Doubtful, seen);
         }
@@ -46,7 +47,7 @@ impl<C: Clock> Engine<C> {
     /// before, and (its number having come back in a second change) nobody would adopt it.
     fn keep_up<'e>(&'e self, word: &AtomicU64, mut written: u64, mut era: Era<'e>, ns: u64) {
         loop {
-            let now = self.era();
+            let now = self.era_in(era.tier());
             if now.number() == era.number() {
                 return;
             }
@@ -66,10 +67,11 @@ impl<C: Clock> Engine<C> {
         &self,
         word: &AtomicU64,
         key: u64,
-        order: Order,
+        order: impl Into<InTier<Order>>,
         owner: u64,
         is_ours: impl Fn() -> bool,
     ) -> Option<Ordered> {
+        let InTier { ask: order, tier } = order.into();
         for _ in 0..CHARGES {
             let ns = self.precise_ns();
             // ORDERING: Acquire, and AcqRel at the exchange, as in `attempt`.
@@ -77,7 +79,7 @@ impl<C: Clock> Engine<C> {
             if before & TABLE_BIT != 0 {
                 return None;
             }
-            let era = self.era();
+            let era = self.era_in(tier);
             let value = era.value(before, ns);
             let done = era.rule.carry_out(order, value, ns, key);
             let next = era.word(done.next);
@@ -92,7 +94,7 @@ impl<C: Clock> Engine<C> {
                 return Some(Ordered { done: Done { next, ..done }, ns, was_dry, owner });
             }
             if order.charges() {
-                self.fell_on_stranger(word, before, next);
+                self.fell_on_stranger(word, before, next, ns);
             } else {
                 self.put_back(word, (ns, key), era, (value, done.next));
             }
@@ -108,7 +110,7 @@ impl<C: Clock> Engine<C> {
             if seen & TABLE_BIT != 0 {
                 return None;
             }
-            let now = self.era();
+            let now = self.era_in(era.tier());
             let [before, next] = [before, next].map(|value| match now.number() == era.number() {
                 true => value,
                 false => now.rule.adopt(era.rule, CarryOver::KeepUsed, value, ns),
@@ -123,7 +125,10 @@ impl<C: Clock> Engine<C> {
     pub fn adopt(&self, word: &AtomicU64, era: Era<'_>) {
         // ORDERING: AcqRel, as every exchange of a word: a charge that was made meanwhile is seen, or has adopted it.
         let adopted = |seen| {
-            (seen & TABLE_BIT == 0 && era.is_past(seen)).then(|| era.word(era.value(seen, self.precise_ns())))
+            (seen & TABLE_BIT == 0 && era.is_past(seen)).then(|| {
+                let its = era.adopting(seen);
+                its.word(its.value(seen, self.precise_ns()))
+            })
         };
         _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, adopted);
     }

@@ -1,5 +1,6 @@
 //! What a table may be asked about a key: a check, or an order.
 
+use super::eras::{OWN, TierNumber};
 use super::{Charged, Engine, Era};
 use crate::sync::AtomicU64;
 use crate::time::Clock;
@@ -10,14 +11,21 @@ pub trait Ask: Copy {
     /// What it is answered with, once it has taken effect.
     type Answer;
 
+    /// Whose rule answers it: the limiter's own, unless told.
+    #[inline]
+    fn tier(self) -> TierNumber {
+        OWN
+    }
+
     /// The word that it would leave instead of one of this value, which nobody shares, and the answer then. `owner` tells
     /// who has the word: a table's own matter, kept with the answer.
     fn decide(self, era: Era<'_>, value: u64, ns: u64, key: u64, owner: u64) -> (u64, Self::Answer);
 
-    /// Carries it out on a shared word. `None` as for [`Engine::charge`].
+    /// Carries it out on a shared word by a tier's rule. `None` as for [`Engine::charge`].
     fn carry_out<C: Clock>(
         self,
         engine: &Engine<C>,
+        tier: TierNumber,
         word: &AtomicU64,
         key: u64,
         owner: u64,
@@ -55,13 +63,14 @@ impl Ask for u64 {
     fn carry_out<C: Clock>(
         self,
         engine: &Engine<C>,
+        tier: TierNumber,
         word: &AtomicU64,
         key: u64,
         _owner: u64,
         is_ours: impl Fn() -> bool,
         lost: impl FnMut(u64),
     ) -> Option<Charged> {
-        engine.charge(word, key, self, is_ours, lost)
+        engine.charge_in(tier, word, key, self, is_ours, lost)
     }
 
     fn uncounted(ns: u64) -> Charged {
@@ -81,16 +90,63 @@ impl Ask for Order {
     fn carry_out<C: Clock>(
         self,
         engine: &Engine<C>,
+        tier: TierNumber,
         word: &AtomicU64,
         key: u64,
         owner: u64,
         is_ours: impl Fn() -> bool,
         _lost: impl FnMut(u64),
     ) -> Option<Ordered> {
-        engine.order(word, key, self, owner, is_ours)
+        engine.order(word, key, InTier { ask: self, tier }, owner, is_ours)
     }
 
     fn uncounted(ns: u64) -> Ordered {
         Ordered { done: Done { outcome: Outcome::Pass, next: 0, tokens: 0 }, ns, was_dry: false, owner: 0 }
+    }
+}
+
+/// What is asked by a tier's rule.
+#[derive(Clone, Copy, Debug)]
+pub struct InTier<A> {
+    /// What is asked.
+    pub ask: A,
+    /// Whose rule answers.
+    pub tier: TierNumber,
+}
+
+/// By the limiter's own rule.
+impl<A> From<A> for InTier<A> {
+    fn from(ask: A) -> Self {
+        Self { ask, tier: OWN }
+    }
+}
+
+impl<A: Ask> Ask for InTier<A> {
+    type Answer = A::Answer;
+
+    #[inline]
+    fn tier(self) -> TierNumber {
+        self.tier
+    }
+
+    fn decide(self, era: Era<'_>, value: u64, ns: u64, key: u64, owner: u64) -> (u64, A::Answer) {
+        self.ask.decide(era, value, ns, key, owner)
+    }
+
+    fn carry_out<C: Clock>(
+        self,
+        engine: &Engine<C>,
+        tier: TierNumber,
+        word: &AtomicU64,
+        key: u64,
+        owner: u64,
+        is_ours: impl Fn() -> bool,
+        lost: impl FnMut(u64),
+    ) -> Option<A::Answer> {
+        self.ask.carry_out(engine, tier, word, key, owner, is_ours, lost)
+    }
+
+    fn uncounted(ns: u64) -> A::Answer {
+        A::uncounted(ns)
     }
 }

@@ -38,10 +38,10 @@ use std::borrow::Borrow;
 pub use walk::Seen;
 
 use super::places::{LIVE, Places, Reserved};
-use super::{Answer, Ask, Engine, Full, Ordered};
+use super::{Answer, Ask, Engine, Full, InTier, Ordered, TierNumber};
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
-use crate::word::{Order, TABLE_BIT, VALUE_MAX};
+use crate::word::{Order, TABLE_BIT};
 
 /// The word of an entry that is leaving the map.
 pub const SEALED: u64 = TABLE_BIT;
@@ -175,6 +175,25 @@ impl<M> ExactTable<M> {
         self.look_everywhere(engine, hash, key, cost, &guard).into()
     }
 
+    /// Decides a request of `cost` for a key by a tier's rule, and charges it.
+    pub fn check_in<K, Q, C>(
+        &self,
+        engine: &Engine<C>,
+        hash: u64,
+        key: &Q,
+        cost: u64,
+        tier: TierNumber,
+    ) -> Answer
+    where
+        M: Map<K>,
+        K: Borrow<Q>,
+        Q: Eq + ToOwned<Owned = K> + ?Sized,
+        C: Clock,
+    {
+        let ask = InTier { ask: cost, tier };
+        self.look_everywhere(engine, hash | LIVE, key, ask, &self.map.guard()).into()
+    }
+
     /// Carries out an order for a key.
     ///
     /// # Errors
@@ -184,7 +203,7 @@ impl<M> ExactTable<M> {
         engine: &Engine<C>,
         hash: u64,
         key: &Q,
-        order: Order,
+        order: impl Into<InTier<Order>>,
     ) -> Result<Ordered, Full>
     where
         M: Map<K>,
@@ -192,7 +211,7 @@ impl<M> ExactTable<M> {
         Q: Eq + ToOwned<Owned = K> + ?Sized,
         C: Clock,
     {
-        self.look_everywhere(engine, hash | LIVE, key, order, &self.map.guard())
+        self.look_everywhere(engine, hash | LIVE, key, order.into(), &self.map.guard())
     }
 
     /// Carries out an order on the entry in this place, if one with this hash is still there and `is_good` after the
@@ -202,7 +221,7 @@ impl<M> ExactTable<M> {
         engine: &Engine<C>,
         hash: u64,
         place: u64,
-        order: Order,
+        order: impl Into<InTier<Order>>,
         is_good: &dyn Fn() -> bool,
     ) -> Option<Ordered>
     where
@@ -249,9 +268,9 @@ impl<M> ExactTable<M> {
         A: Ask,
     {
         let ns = engine.coarse_ns();
-        let fresh = || ask.decide(engine.era(), 0, ns, hash, 0);
+        let fresh = || ask.decide(engine.era_in(ask.tier()), 0, ns, hash, 0);
         // A cost of 0, or one that can never fit, is not remembered and creates no key.
-        let is_remembered = fresh().0 & VALUE_MAX != 0;
+        let is_remembered = engine.eras.bare(fresh().0) != 0;
         for _ in 0..ATTEMPTS {
             let Some(entry) = self.map.get(hash, key, guard) else {
                 if !is_remembered {
@@ -272,7 +291,9 @@ impl<M> ExactTable<M> {
                 }
                 _ => {
                     let owner = entry.place.into();
-                    if let Some(answer) = ask.carry_out(engine, entry.word, hash, owner, || true, |_| {}) {
+                    if let Some(answer) =
+                        ask.carry_out(engine, ask.tier(), entry.word, hash, owner, || true, |_| {})
+                    {
                         return Ok(answer);
                     }
                 }
@@ -310,7 +331,7 @@ impl<M> ExactTable<M> {
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
         // ORDERING: SeqCst: whoever changes the limit finds the mark, or is found here; see `eras`.
         fence(Ordering::SeqCst);
-        let era = engine.era();
+        let era = engine.era_in(ask.tier());
         let first = era.rule.begin(era.rule.moment(ns, hash), 0);
         let (next, answer) = ask.decide(era, first, ns, hash, entry.place.into());
         // ORDERING: AcqRel, as in `charge`.
@@ -353,7 +374,7 @@ impl<M> ExactTable<M> {
         // ORDERING: Relaxed, as in `charge`: seal and charge are exchanges of one word, whose own order
         // decides which came first.
         let seen = word.load(Ordering::Relaxed);
-        let era = engine.era();
+        let era = engine.era().of(seen);
         let (rule, value) = (era.rule, era.value(seen, ns));
         match seen {
             SEALED => {

@@ -12,13 +12,13 @@ mod resets;
 mod single;
 mod slots;
 
-pub use ask::{Ask, Ordered};
-pub use eras::{Era, Eras};
+pub use ask::{Ask, InTier, Ordered};
+pub use eras::{Change, Era, Eras, OWN, TierNumber};
 pub use exact::{Entry, ExactTable, Map, SEALED, Seen, Stored};
 pub use hash::Hashing;
 pub(crate) use hot::next_limiter;
 pub use hot::{Hot, Lease};
-pub use papaya_map::PapayaMap;
+pub use papaya_map::{Overrides, PapayaMap, Turn};
 pub(crate) use places::PLACES_MAX;
 pub use places::Places;
 pub use resets::Resets;
@@ -29,7 +29,7 @@ pub use slots::{Lines, OnFull, SlotTable, Stats};
 
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::{Clock, Origin};
-use crate::word::{Decided, Outcome, Rule, TABLE_BIT, VALUE_BITS, VALUE_MAX};
+use crate::word::{Decided, Outcome, Rule, TABLE_BIT};
 
 /// What every table decides with: the rule, the clock, and where the limiter's time starts.
 #[derive(Debug)]
@@ -89,13 +89,24 @@ const CHARGES: usize = 256;
 impl<C> Engine<C> {
     /// An engine without a debt.
     pub fn new(rule: Rule, clock: C, origin: Origin) -> Self {
-        Self { rule, eras: Eras::default(), clock, origin, debts: AtomicU64::new(0) }
+        Self::with_eras(rule, Eras::default(), clock, origin)
     }
 
-    /// The era now; to be read after the word that it is to explain.
+    /// The same, with room for tiers.
+    pub fn with_eras(rule: Rule, eras: Eras, clock: C, origin: Origin) -> Self {
+        Self { rule, eras, clock, origin, debts: AtomicU64::new(0) }
+    }
+
+    /// The era now, by the limiter's own rule; to be read after the word that it is to explain.
     #[inline]
     pub fn era(&self) -> Era<'_> {
-        self.eras.now(&self.rule)
+        self.era_in(OWN)
+    }
+
+    /// The era now, by a tier's rule; to be read after the word that it is to explain.
+    #[inline]
+    pub fn era_in(&self, tier: TierNumber) -> Era<'_> {
+        self.eras.now(&self.rule, tier)
     }
 
     /// Whether any key may have been charged more than it had.
@@ -140,7 +151,20 @@ impl<C: Clock> Engine<C> {
         is_ours: impl Fn() -> bool,
         lost: impl FnMut(u64),
     ) -> Option<Charged> {
-        self.charge_from((self.coarse_ns(), false), word, key, cost, is_ours, lost)
+        self.charge_in(OWN, word, key, cost, is_ours, lost)
+    }
+
+    /// [`charge`](Self::charge) by a tier's rule.
+    pub fn charge_in(
+        &self,
+        tier: TierNumber,
+        word: &AtomicU64,
+        key: u64,
+        cost: u64,
+        is_ours: impl Fn() -> bool,
+        lost: impl FnMut(u64),
+    ) -> Option<Charged> {
+        self.charge_from(tier, (self.coarse_ns(), false), word, (key, cost), is_ours, lost)
     }
 
     /// [`charge`](Self::charge) from a precise `ns` on, after a coarse reading has not been enough to refuse.
@@ -153,7 +177,7 @@ impl<C: Clock> Engine<C> {
         is_ours: impl Fn() -> bool,
         lost: impl FnMut(u64),
     ) -> Option<Charged> {
-        self.charge_from((ns, true), word, key, cost, is_ours, lost)
+        self.charge_from(OWN, (ns, true), word, (key, cost), is_ours, lost)
     }
 
     /// The same by the limit that the limiter was built with, and none that came later.
@@ -179,15 +203,15 @@ impl<C: Clock> Engine<C> {
     /// Starts with a reading, and whether it is precise.
     fn charge_from(
         &self,
+        tier: TierNumber,
         (mut ns, mut is_precise): (u64, bool),
         word: &AtomicU64,
-        key: u64,
-        cost: u64,
+        (key, cost): (u64, u64),
         is_ours: impl Fn() -> bool,
         mut lost: impl FnMut(u64),
     ) -> Option<Charged> {
         for _ in 0..CHARGES {
-            let attempt = self.attempt_in_era(word, (ns, key, cost), is_precise);
+            let attempt = self.attempt_in_era(tier, word, (ns, key, cost), is_precise);
             match self.settle(word, attempt, ns, &is_ours) {
                 Ok(charged) => return Some(charged),
                 Err(Missed::NotOurs) => return None,
@@ -256,7 +280,7 @@ impl<C: Clock> Engine<C> {
                 if is_ours() {
                     return Ok(Charged { decided: Decided { outcome, next }, ns });
                 }
-                self.fell_on_stranger(word, seen, next);
+                self.fell_on_stranger(word, seen, next, ns);
                 Err(Missed::NotOurs)
             }
             (Attempt::Lost, _) => Err(Missed::Lost),
@@ -269,15 +293,20 @@ impl<C: Clock> Engine<C> {
     /// the charger's the stranger's window may have been over, and what it had used be gone. Then that is added again.
     #[cold]
     #[inline(never)]
-    fn fell_on_stranger(&self, word: &AtomicU64, seen: u64, next: u64) {
-        let rule = self.era().writer(next);
+    fn fell_on_stranger(&self, word: &AtomicU64, seen: u64, next: u64, ns: u64) {
+        let era = self.era();
+        let rule = era.writer(next);
         if seen == next || rule.ranks_for_good() {
             return;
         }
+        let bare = |word| self.eras.bare(word);
+        let said = |word| word & !bare(u64::MAX);
+        // By the charger's tier, as the charge has taken it.
+        let seen = if said(seen) == said(next) { bare(seen) } else { era.of(next).value(seen, ns) };
         // ORDERING: AcqRel, as every exchange of a word. A mark means that the stranger is gone.
         let with_lost = |word: u64| {
-            let value = rule.with_lost(word & VALUE_MAX, seen & VALUE_MAX, next & VALUE_MAX);
-            (word & TABLE_BIT == 0 && (word ^ next) >> VALUE_BITS == 0).then_some(word & !VALUE_MAX | value)
+            let value = rule.with_lost(bare(word), seen, bare(next));
+            (word & TABLE_BIT == 0 && said(word) == said(next)).then_some(said(word) | value)
         };
         _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, with_lost);
     }

@@ -1,5 +1,9 @@
 //! The map that ships under the exact table: papaya's, with the hash computed once and kept beside the key. Only this
-//! file names papaya.
+//! file and what stands below it name papaya.
+
+mod overrides;
+
+pub use overrides::{Overrides, Turn};
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash, Hasher};

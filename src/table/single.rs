@@ -1,6 +1,6 @@
 //! One word for everybody, and no table.
 
-use super::{Answer, Charged, Engine, Era, Full, Hot, Missed, Ordered};
+use super::{Answer, Charged, Engine, Era, Full, Hot, InTier, Missed, Ordered};
 use crate::sync::{AtomicU64, Ordering, Padded};
 use crate::time::Clock;
 use crate::word::Order;
@@ -65,7 +65,7 @@ impl Single {
     /// # Errors
     /// [`Full`] after so many lost races that others had thousands of turns.
     #[cold]
-    pub fn order<C: Clock>(&self, engine: &Engine<C>, order: Order) -> Result<Ordered, Full> {
+    pub fn order<C: Clock>(&self, engine: &Engine<C>, order: InTier<Order>) -> Result<Ordered, Full> {
         let attempt = |_| engine.order(&self.word.0, self.key, order, 0, || true);
         (0..ATTEMPTS).find_map(attempt).ok_or_else(|| Self::lost(engine))
     }
@@ -74,7 +74,7 @@ impl Single {
     pub fn order_on<C: Clock>(
         &self,
         engine: &Engine<C>,
-        order: Order,
+        order: InTier<Order>,
         is_good: &dyn Fn() -> bool,
     ) -> Option<Ordered> {
         engine.order(&self.word.0, self.key, order, 0, is_good)

@@ -19,7 +19,12 @@ use crate::error::ConfigError;
 /// Bits that a time in units may have: the word's other two bits are taken.
 pub const VALUE_BITS: u32 = 62;
 /// The largest time in units that a word holds.
-pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
+pub const VALUE_MAX: u64 = value_max(VALUE_BITS);
+
+/// The largest value of so many bits.
+pub const fn value_max(value_bits: u32) -> u64 {
+    (1 << value_bits) - 1
+}
 
 /// A horizon that is tried for first: 2^60 ns, 36 years and a half.
 pub const HORIZON_WANTED_NS: u64 = 1 << 60;
@@ -51,6 +56,8 @@ pub struct Ask {
     pub ahead: u64,
     /// Nanoseconds by which time may be shifted forward: the start above 0, a phase.
     pub reserve_ns: u64,
+    /// Bits that a time in units may have, [`VALUE_BITS`] at most.
+    pub value_bits: u32,
 }
 
 impl Timebase {
@@ -73,10 +80,10 @@ impl Timebase {
             let span_ns = u128::from(end_ns) + u128::from(ask.reserve_ns);
             let time = (span_ns * u128::from(multiplier)) >> shift;
             let ahead = u128::from(ask.ahead) << fraction_bits;
-            time + ahead <= u128::from(VALUE_MAX)
+            time + ahead <= u128::from(value_max(ask.value_bits))
         };
         // `fits` only gets harder with more bits; there are at most 63 to try.
-        let fraction_bits = (0..VALUE_BITS.min(exponent)).rev().find(|&bits| fits(bits))?;
+        let fraction_bits = (0..ask.value_bits.min(exponent)).rev().find(|&bits| fits(bits))?;
         let shift = exponent - fraction_bits;
         // At most 2^62 units at the end and a multiplier of at least 2^63: no bit of `end_ns` is shifted out.
         let up = 64_u32.saturating_sub(shift);

@@ -38,7 +38,7 @@ impl Rule {
                 let (now, then) = (self.time.units(ns), from.time.units(ns));
                 match value.checked_sub(then) {
                     // Cut at the end of time when it was adopted before: at least all of it is used.
-                    Some(used) if value == VALUE_MAX => {
+                    Some(used) if value == bucket.latest() => {
                         to.adopt(bucket, carry_over, used, now).max(now + to.depth())
                     }
                     Some(used) => to.adopt(bucket, carry_over, used, now),
@@ -71,7 +71,7 @@ impl Bucket {
             CarryOver::Proportional => share_of(used, from.depth(), self.depth()),
             _ => share_of(used, from.interval(), self.interval()),
         };
-        now.saturating_add(used).min(VALUE_MAX)
+        now.saturating_add(used).min(self.latest())
     }
 }
 

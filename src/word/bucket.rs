@@ -5,7 +5,9 @@ use super::{Decided, Outcome, Part};
 use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::Rate;
-use crate::time::timebase::{Ask, HORIZON_LEAST_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds};
+use crate::time::timebase::{
+    Ask, HORIZON_LEAST_NS, Timebase, VALUE_BITS, beyond_horizon, nanoseconds, value_max,
+};
 
 /// A bucket of `burst` tokens in a timebase whose emission interval is a power of two units.
 #[derive(Clone, Copy, Debug)]
@@ -17,11 +19,18 @@ pub struct Bucket {
     depth: u64,
     /// How far beyond that a charge may put it, in units.
     debt_depth: u64,
+    /// The latest arrival time that the word holds.
+    latest: u64,
 }
 
 impl Bucket {
     /// Checks rate and burst, and finds their timebase. A debt may be `debt_max` tokens, or what decades refill.
-    pub(super) fn new(rate: Rate, burst: u64, debt_max: u64) -> Result<(Timebase, Self), ConfigError> {
+    pub(super) fn new(
+        rate: Rate,
+        burst: u64,
+        debt_max: u64,
+        value_bits: u32,
+    ) -> Result<(Timebase, Self), ConfigError> {
         if rate.tokens() == 0 {
             return Err(ConfigError::Zero { field: "rate" });
         }
@@ -34,31 +43,38 @@ impl Bucket {
         let period_ns = nanoseconds(rate.period()).ok_or_else(|| {
             beyond_horizon("rate period", rate.period().as_nanos(), u128::from(HORIZON_LEAST_NS))
         })?;
-        let ask = Ask { emissions: rate.tokens(), period_ns, ahead: burst, reserve_ns: period_ns };
+        let ask =
+            Ask { emissions: rate.tokens(), period_ns, ahead: burst, reserve_ns: period_ns, value_bits };
         let time = Timebase::new(ask).ok_or_else(|| Self::misfit(ask))?;
         let bucket = Self::in_timebase(burst, time.fraction_bits());
-        Ok((time, Self { debt_depth: debt_max.saturating_mul(bucket.interval).min(VALUE_MAX), ..bucket }))
+        let latest = value_max(value_bits);
+        Ok((
+            time,
+            Self { debt_depth: debt_max.saturating_mul(bucket.interval).min(latest), latest, ..bucket },
+        ))
     }
 
     /// A bucket of `burst` tokens, each `2^fraction_bits` units, that may not go into debt.
     pub fn in_timebase(burst: u64, fraction_bits: u32) -> Self {
-        debug_assert!(burst <= VALUE_MAX >> fraction_bits);
-        Self { burst, interval: 1 << fraction_bits, depth: burst << fraction_bits, debt_depth: 0 }
+        let latest = value_max(VALUE_BITS);
+        debug_assert!(burst <= latest >> fraction_bits);
+        Self { burst, interval: 1 << fraction_bits, depth: burst << fraction_bits, debt_depth: 0, latest }
     }
 
     /// What to say of a rate and burst that find no timebase.
     fn misfit(ask: Ask) -> ConfigError {
         let (tokens, period_ns) = (u128::from(ask.emissions), u128::from(ask.period_ns));
+        let latest = value_max(ask.value_bits);
         if Timebase::new(Ask { ahead: 1, ..ask }).is_some() {
             // The rate alone fits: the burst takes longer to fill than time lasts. In units of whole
             // tokens, what the horizon leaves is for the burst.
             let span_ns = u128::from(HORIZON_LEAST_NS) + 2 * period_ns;
             let spent = (span_ns / period_ns) * tokens + (span_ns % period_ns) * tokens / period_ns;
             // One less than that, for the multiplier is rounded up.
-            let burst_max = u128::from(VALUE_MAX - 1).saturating_sub(spent);
+            let burst_max = u128::from(latest - 1).saturating_sub(spent);
             return ConfigError::BurstTooLarge {
                 burst: ask.ahead,
-                burst_max: u64::try_from(burst_max).unwrap_or(VALUE_MAX),
+                burst_max: u64::try_from(burst_max).unwrap_or(latest),
             };
         }
         // A token a nanosecond at most fits every period but one longer than the horizon.
@@ -67,7 +83,7 @@ impl Bucket {
         }
         ConfigError::RateTooHigh {
             per_second: tokens * 1_000_000_000 / period_ns,
-            per_second_max: u128::from(VALUE_MAX) * 1_000_000_000
+            per_second_max: u128::from(latest) * 1_000_000_000
                 / (u128::from(HORIZON_LEAST_NS) + 2 * period_ns),
         }
     }
@@ -130,7 +146,7 @@ impl Bucket {
     /// Charges what the debt allows of `cost`. Returns the tokens, and the next arrival time.
     pub(super) fn charge(&self, arrival: u64, now: u64, cost: u64) -> (u64, u64) {
         // No overflow: three terms below 2^62. Time never has more, so nor has a word.
-        let deepest = (now + self.depth + self.debt_depth).min(VALUE_MAX);
+        let deepest = (now + self.depth + self.debt_depth).min(self.latest);
         let from = arrival.max(now);
         let tokens = (deepest.saturating_sub(from) / self.interval).min(cost);
         (tokens, if tokens == 0 { arrival } else { from + tokens * self.interval })
@@ -143,7 +159,7 @@ impl Bucket {
             return decided;
         }
         let next = arrival.max(now) + cost * self.interval;
-        if next <= VALUE_MAX && self.turn(next) <= latest {
+        if next <= self.latest && self.turn(next) <= latest {
             Decided { outcome: Outcome::Pass, next }
         } else {
             decided
@@ -173,6 +189,11 @@ impl Bucket {
         self.depth
     }
 
+    /// The latest arrival time that the word holds.
+    pub(super) fn latest(&self) -> u64 {
+        self.latest
+    }
+
     /// Units in tokens, rounded up.
     pub(super) fn tokens(&self, units: u64) -> u64 {
         units.div_ceil(self.interval)
@@ -180,7 +201,7 @@ impl Bucket {
 
     pub(super) fn put_back(&self, arrival: u64, now: u64, seen: u64, next: u64) -> u64 {
         let taken = seen.saturating_sub(next.max(now));
-        if taken == 0 { arrival } else { (arrival.max(now) + taken).min(VALUE_MAX) }
+        if taken == 0 { arrival } else { (arrival.max(now) + taken).min(self.latest) }
     }
 
     pub(super) fn overdrawn(&self, arrival: u64, now: u64) -> u64 {
@@ -208,7 +229,8 @@ mod tests {
     #[test]
     fn gcra_vector_with_an_interval_of_10_and_a_tolerance_of_15() {
         const BITS: u32 = 20;
-        let bucket = Bucket { burst: 2, interval: 1 << BITS, depth: 5 << (BITS - 1), debt_depth: 0 };
+        let bucket =
+            Bucket { burst: 2, interval: 1 << BITS, depth: 5 << (BITS - 1), ..Bucket::in_timebase(2, BITS) };
         let scaled = |time: u64| (time << BITS) / 10;
         let mut word = 0;
         let mut seen = Vec::new();
@@ -225,11 +247,13 @@ mod tests {
         for rate in
             [Rate::per_day(1), Rate::per_second(3), Rate::new(7, std::time::Duration::from_secs(1 << 30))]
         {
-            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX, 0) else {
+            let Err(ConfigError::BurstTooLarge { burst_max, .. }) =
+                Bucket::new(rate, u64::MAX, 0, VALUE_BITS)
+            else {
                 panic!("{rate:?}")
             };
-            assert!(Bucket::new(rate, burst_max, 0).is_ok(), "{rate:?} {burst_max}");
-            assert!(Bucket::new(rate, burst_max + 2, 0).is_err(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max, 0, VALUE_BITS).is_ok(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max + 2, 0, VALUE_BITS).is_err(), "{rate:?} {burst_max}");
         }
     }
 
@@ -239,16 +263,19 @@ mod tests {
         let rate = |tokens, period_ns| Rate::new(tokens, std::time::Duration::from_nanos(period_ns));
         let period_ns = 999_999_937;
         let span_ns = u128::from(HORIZON_LEAST_NS + 2 * period_ns);
-        let highest = u64::try_from(u128::from(VALUE_MAX) * u128::from(period_ns) / span_ns).unwrap();
+        let highest =
+            u64::try_from(u128::from(value_max(VALUE_BITS)) * u128::from(period_ns) / span_ns).unwrap();
         let high = (highest - 200..highest).map(|tokens| rate(tokens, period_ns));
         let odd =
             [1_000_003, 999_999_937, 11_000_000_000].map(|period_ns| rate(period_ns / 7 * 5, period_ns));
         for rate in high.chain(odd) {
-            let Err(ConfigError::BurstTooLarge { burst_max, .. }) = Bucket::new(rate, u64::MAX, 0) else {
+            let Err(ConfigError::BurstTooLarge { burst_max, .. }) =
+                Bucket::new(rate, u64::MAX, 0, VALUE_BITS)
+            else {
                 panic!("{rate:?}")
             };
-            assert!(Bucket::new(rate, burst_max, 0).is_ok(), "{rate:?} {burst_max}");
-            assert!(Bucket::new(rate, burst_max + 2, 0).is_err(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max, 0, VALUE_BITS).is_ok(), "{rate:?} {burst_max}");
+            assert!(Bucket::new(rate, burst_max + 2, 0, VALUE_BITS).is_err(), "{rate:?} {burst_max}");
         }
     }
 
@@ -258,22 +285,22 @@ mod tests {
         for period_ns in [second, 7 * second, 86_400 * second] {
             let rate = |tokens| Rate::new(tokens, std::time::Duration::from_nanos(period_ns));
             let Err(ConfigError::RateTooHigh { per_second, per_second_max }) =
-                Bucket::new(rate(u64::MAX), 1, 0)
+                Bucket::new(rate(u64::MAX), 1, 0, VALUE_BITS)
             else {
                 panic!("{period_ns} ns")
             };
             assert_eq!(per_second, u128::from(u64::MAX / (period_ns / second)));
             let tokens = u64::try_from(per_second_max).unwrap() * (period_ns / second);
-            assert!(Bucket::new(rate(tokens), 1, 0).is_ok(), "{tokens} in {period_ns} ns");
+            assert!(Bucket::new(rate(tokens), 1, 0, VALUE_BITS).is_ok(), "{tokens} in {period_ns} ns");
             let more = tokens + period_ns / second;
-            assert!(Bucket::new(rate(more), 1, 0).is_err(), "{more} in {period_ns} ns");
+            assert!(Bucket::new(rate(more), 1, 0, VALUE_BITS).is_err(), "{more} in {period_ns} ns");
         }
     }
 
     #[test]
     fn a_token_a_nanosecond_for_146_years_has_too_long_a_period_and_more_is_too_high_a_rate() {
         let (tokens, period) = (1 << 62, std::time::Duration::from_nanos(1 << 62));
-        let built = |tokens| Bucket::new(Rate::new(tokens, period), 1, 0).unwrap_err();
+        let built = |tokens| Bucket::new(Rate::new(tokens, period), 1, 0, VALUE_BITS).unwrap_err();
         let too_long = ConfigError::BeyondHorizon {
             field: "rate period",
             seconds: 4_611_686_019,

@@ -21,7 +21,7 @@
 //!
 //! Both counts are of one limit and equally wide, so that the current one becomes the previous one as it is.
 
-use crate::time::timebase::{VALUE_BITS, VALUE_MAX};
+use crate::time::timebase::VALUE_MAX;
 
 /// The grid of openings is never coarser than the burst period over 2^6.
 const GRID_BITS_LEAST: u32 = 6;
@@ -44,6 +44,8 @@ pub struct Needs {
     pub burst: u64,
     /// The sustain limit, if there is one.
     pub sustain: Option<u64>,
+    /// Bits of the whole.
+    pub value_bits: u32,
 }
 
 /// Which count is too wide, and the largest limit that would fit.
@@ -112,14 +114,14 @@ impl Layout {
     /// Divides the word.
     ///
     /// # Errors
-    /// [`Misfit`] when time and counts take more than 62 bits.
+    /// [`Misfit`] when time and counts take more bits than there are.
     pub fn new(needs: &Needs) -> Result<Self, Misfit> {
         let mut grid_bits = if needs.first_request { GRID_BITS_LEAST.min(needs.fraction_bits) } else { 0 };
         let index_bits = if needs.first_request { bits(needs.ratio - 1) } else { 0 };
         let mut burst_bits = count_bits(needs.burst);
         let mut sustain_bits = needs.sustain.map_or(0, count_bits);
 
-        let for_counts = VALUE_BITS.saturating_sub(bits(needs.tick_max) + grid_bits + index_bits);
+        let for_counts = needs.value_bits.saturating_sub(bits(needs.tick_max) + grid_bits + index_bits);
         let Some(mut spare) = for_counts.checked_sub(burst_bits + sustain_bits) else {
             return Err(Self::misfit(for_counts, needs));
         };
@@ -141,7 +143,9 @@ impl Layout {
             index_bits: narrow(index_bits),
             grid_bits: narrow(grid_bits),
         };
-        assert!(bits(needs.tick_max) + grid_bits + index_bits + sustain_bits + burst_bits <= VALUE_BITS);
+        assert!(
+            bits(needs.tick_max) + grid_bits + index_bits + sustain_bits + burst_bits <= needs.value_bits
+        );
         assert!(
             layout.burst_max() > needs.burst
                 && needs.sustain.is_none_or(|limit| layout.sustain_max() > limit)
@@ -222,17 +226,17 @@ pub struct SlidingCounts {
 }
 
 impl SlidingLayout {
-    /// Gives each count half of what windows numbered up to `window_max` leave.
+    /// Gives each count half of what windows numbered up to `window_max` leave of so many bits.
     ///
     /// # Errors
     /// The largest limit that would fit, where this one does not. 2 beside seven years of nanoseconds, more beside any longer window.
-    pub fn new(window_max: u64, limit: u64) -> Result<Self, u64> {
-        let count_bits = VALUE_BITS.saturating_sub(bits(window_max)) / 2;
+    pub fn new(value_bits: u32, window_max: u64, limit: u64) -> Result<Self, u64> {
+        let count_bits = value_bits.saturating_sub(bits(window_max)) / 2;
         let layout = Self { count_bits: narrow(count_bits) };
         if layout.count_max() <= limit {
             return Err(layout.count_max().saturating_sub(1));
         }
-        assert!(bits(window_max) + 2 * count_bits <= VALUE_BITS);
+        assert!(bits(window_max) + 2 * count_bits <= value_bits);
         Ok(layout)
     }
 

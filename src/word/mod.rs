@@ -119,22 +119,37 @@ impl Rule {
     /// # Errors
     /// Every [`ConfigError`] that concerns the limit.
     pub fn new(limit: &Limit) -> Result<Self, ConfigError> {
+        Self::narrow(limit, VALUE_BITS)
+    }
+
+    /// The same for values of fewer than 62 bits, where the rest says whose they are.
+    ///
+    /// # Errors
+    /// Every [`ConfigError`] that concerns the limit.
+    pub fn narrow(limit: &Limit, value_bits: u32) -> Result<Self, ConfigError> {
         match limit.shape() {
             Shape::Bucket { rate, burst } => {
-                let (time, bucket) = Bucket::new(rate, burst, limit.debt_max_of(burst))?;
+                let (time, bucket) = Bucket::new(rate, burst, limit.debt_max_of(burst), value_bits)?;
                 Ok(Self { time, kind: Kind::Bucket(bucket) })
             }
-            Shape::Window(window) => Self::windowed(limit, window, None),
+            Shape::Window(window) => Self::windowed(limit, window, None, value_bits),
             Shape::Sliding(window) => {
-                let (time, sliding) = Sliding::new(window, limit.alignment(), limit.counts_refused())?;
+                let (time, sliding) =
+                    Sliding::new(window, limit.alignment(), limit.counts_refused(), value_bits)?;
                 Ok(Self { time, kind: Kind::Windows(Windows::Sliding(sliding)) })
             }
-            Shape::BurstSustain { burst, sustain } => Self::windowed(limit, burst, Some(sustain)),
+            Shape::BurstSustain { burst, sustain } => Self::windowed(limit, burst, Some(sustain), value_bits),
         }
     }
 
-    fn windowed(limit: &Limit, burst: Window, sustain: Option<Window>) -> Result<Self, ConfigError> {
-        let (time, windowed) = Windowed::new(burst, sustain, limit.alignment(), limit.counts_refused())?;
+    fn windowed(
+        limit: &Limit,
+        burst: Window,
+        sustain: Option<Window>,
+        value_bits: u32,
+    ) -> Result<Self, ConfigError> {
+        let (time, windowed) =
+            Windowed::new(burst, sustain, limit.alignment(), limit.counts_refused(), value_bits)?;
         Ok(Self { time, kind: Kind::Windows(Windows::Fixed(windowed)) })
     }
 
@@ -269,7 +284,7 @@ impl Rule {
                 // A debt may reach beyond the end of time, and no moment is later than that.
                 Kind::Bucket(bucket) => {
                     let end = self.time.units(self.time.end_ns());
-                    word <= VALUE_MAX && (bucket.left_at(word) <= moment || moment >= end)
+                    word <= bucket.latest() && (bucket.left_at(word) <= moment || moment >= end)
                 }
                 Kind::Windows(windows) => windows.can_leave(word, moment),
             }

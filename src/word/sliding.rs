@@ -49,6 +49,7 @@ impl Sliding {
         window: Window,
         alignment: Alignment,
         count_refused: bool,
+        value_bits: u32,
     ) -> Result<(Timebase, Self), ConfigError> {
         if window.limit() == 0 {
             return Err(ConfigError::Zero { field: "window limit" });
@@ -59,9 +60,9 @@ impl Sliding {
         if alignment == Alignment::FirstRequest {
             return Err(ConfigError::SlidingFromFirstRequest);
         }
+        let fit = |horizon_ns| Self::fit(window, horizon_ns, value_bits);
         // Counts that do not fit beside 36 years of time may fit beside seven.
-        let (time, period, layout) =
-            Self::fit(window, HORIZON_WANTED_NS).or_else(|_| Self::fit(window, HORIZON_LEAST_NS))?;
+        let (time, period, layout) = fit(HORIZON_WANTED_NS).or_else(|_| fit(HORIZON_LEAST_NS))?;
         let sliding = Self {
             phases: if alignment == Alignment::PerKey { period } else { 0 },
             limit: window.limit(),
@@ -73,14 +74,19 @@ impl Sliding {
     }
 
     /// A timebase of this horizon, the units of a period in it, and the layout beside it.
-    fn fit(window: Window, horizon_ns: u64) -> Result<(Timebase, u64, SlidingLayout), ConfigError> {
+    fn fit(
+        window: Window,
+        horizon_ns: u64,
+        value_bits: u32,
+    ) -> Result<(Timebase, u64, SlidingLayout), ConfigError> {
         let too_long =
             || beyond_horizon("window period", window.period().as_nanos(), u128::from(HORIZON_LEAST_NS));
         let period_ns =
             nanoseconds(window.period()).filter(|&ns| ns <= HORIZON_LEAST_NS).ok_or_else(too_long)?;
         // Time starts up to two periods above 0 (one to be idle, one to line up with the wall clock), a phase shifts
         // it by one more, which the timebase counts itself, and a count is forgotten two windows ahead.
-        let ask = Ask { emissions: 1, period_ns: 1, ahead: 2 * period_ns, reserve_ns: 2 * period_ns };
+        let ask =
+            Ask { emissions: 1, period_ns: 1, ahead: 2 * period_ns, reserve_ns: 2 * period_ns, value_bits };
         let time = Timebase::with_horizon(ask, horizon_ns).ok_or_else(too_long)?;
         let period = period_ns << time.fraction_bits();
         let too_wide = |limit_max| ConfigError::TooWide {
@@ -90,7 +96,7 @@ impl Sliding {
             other: None,
         };
         let window_max = time.units(time.end_ns()) / period + 1;
-        let layout = SlidingLayout::new(window_max, window.limit()).map_err(too_wide)?;
+        let layout = SlidingLayout::new(value_bits, window_max, window.limit()).map_err(too_wide)?;
         Ok((time, period, layout))
     }
 

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::Rate;
+use crate::time::timebase::value_max;
 use crate::time::timebase::{HORIZON_LEAST_NS, HORIZON_WANTED_NS, VALUE_BITS, VALUE_MAX};
 
 const SECOND: u64 = 1_000_000_000;
@@ -233,9 +234,11 @@ proptest! {
     fn layouts_hold_what_they_were_made_for(
         burst in 1..1_u64 << 20, more in 0..1_u64 << 10, ratio in 2..400_u64, tick_bits in 1..30_u32,
         fraction_bits in 0..40_u32, first_request in any::<bool>(), counts in any::<[u64; 4]>(),
+        value_bits in 54..=VALUE_BITS,
     ) {
         let needs = Needs {
             tick_max: 1 << tick_bits, fraction_bits, first_request, ratio, burst, sustain: Some(burst + more),
+            value_bits,
         };
         let Ok(layout) = Layout::new(&needs) else { return Ok(()) };
         prop_assert!(layout.burst_max() > burst && layout.sustain_max() > burst + more);
@@ -245,7 +248,7 @@ proptest! {
         let index = if first_request { index % ratio } else { 0 };
         let packed = layout.pack(Counts { time: time % (time_max + 1), index, sustain, burst });
         let back = layout.unpack(packed);
-        prop_assert!(packed <= VALUE_MAX);
+        prop_assert!(packed <= value_max(value_bits));
         prop_assert_eq!((back.time, back.index), (time % (time_max + 1), index));
         prop_assert_eq!(back.burst, burst.min(layout.burst_max()));
         prop_assert_eq!(back.sustain, sustain.min(layout.sustain_max()));
@@ -256,12 +259,12 @@ proptest! {
         limit in 1..1_u64 << 24, window_bits in 1..40_u32, window in any::<u64>(), counts in any::<[u64; 2]>(), small in any::<bool>(),
     ) {
         let window_max = 1 << window_bits;
-        let layout = match SlidingLayout::new(window_max, limit) {
+        let layout = match SlidingLayout::new(VALUE_BITS, window_max, limit) {
             Ok(layout) => layout,
             Err(limit_max) => {
                 prop_assert!(limit_max < limit);
-                prop_assert!(SlidingLayout::new(window_max, limit_max + 1).is_err());
-                prop_assert!(limit_max == 0 || SlidingLayout::new(window_max, limit_max).is_ok());
+                prop_assert!(SlidingLayout::new(VALUE_BITS, window_max, limit_max + 1).is_err());
+                prop_assert!(limit_max == 0 || SlidingLayout::new(VALUE_BITS, window_max, limit_max).is_ok());
                 return Ok(());
             }
         };

@@ -34,10 +34,16 @@ struct Pair {
     ratio: u64,
     burst_ns: u64,
     first_request: bool,
+    value_bits: u32,
 }
 
 impl Pair {
-    fn new(burst: Window, sustain: Option<Window>, alignment: Alignment) -> Result<Self, ConfigError> {
+    fn new(
+        burst: Window,
+        sustain: Option<Window>,
+        alignment: Alignment,
+        value_bits: u32,
+    ) -> Result<Self, ConfigError> {
         let [limit_name, period_name] = if sustain.is_some() {
             ["burst limit", "burst period"]
         } else {
@@ -62,7 +68,14 @@ impl Pair {
             return Err(too_long());
         }
         let burst_ns = longest_ns / ratio;
-        Ok(Self { burst, sustain, ratio, burst_ns, first_request: alignment == Alignment::FirstRequest })
+        Ok(Self {
+            burst,
+            sustain,
+            ratio,
+            burst_ns,
+            first_request: alignment == Alignment::FirstRequest,
+            value_bits,
+        })
     }
 
     /// Burst periods in the sustain period.
@@ -89,8 +102,13 @@ impl Pair {
         // Time starts up to two longest periods above 0 (one to be idle, one to line up with the
         // wall clock), and a phase shifts it by up to one more, which the timebase counts itself.
         let longest_ns = self.burst_ns * self.ratio;
-        let ask =
-            Ask { emissions: 1, period_ns: self.burst_ns, ahead: self.ratio, reserve_ns: 2 * longest_ns };
+        let ask = Ask {
+            emissions: 1,
+            period_ns: self.burst_ns,
+            ahead: self.ratio,
+            reserve_ns: 2 * longest_ns,
+            value_bits: self.value_bits,
+        };
         let time = Timebase::with_horizon(ask, horizon_ns).ok_or_else(|| {
             beyond_horizon("sustain period", u128::from(longest_ns), u128::from(HORIZON_LEAST_NS))
         })?;
@@ -102,6 +120,7 @@ impl Pair {
             ratio: self.ratio,
             burst: self.burst.limit(),
             sustain: self.sustain.map(|window| window.limit()),
+            value_bits: self.value_bits,
         });
         Ok((time, layout.map_err(|misfit| self.too_wide(misfit))?))
     }
@@ -138,8 +157,9 @@ impl Windowed {
         sustain: Option<Window>,
         alignment: Alignment,
         count_refused: bool,
+        value_bits: u32,
     ) -> Result<(Timebase, Self), ConfigError> {
-        let pair = Pair::new(burst, sustain, alignment)?;
+        let pair = Pair::new(burst, sustain, alignment, value_bits)?;
         // Counts that do not fit beside 36 years of time may fit beside seven.
         let (time, layout) = pair.fit(HORIZON_WANTED_NS).or_else(|_| pair.fit(HORIZON_LEAST_NS))?;
         let phases = if alignment == Alignment::PerKey { pair.ratio << time.fraction_bits() } else { 0 };

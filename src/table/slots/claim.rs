@@ -35,6 +35,8 @@ struct Offer<'a> {
     room_at: u64,
     /// By whose time.
     rule: &'a Rule,
+    /// Whether who owes least at one time does at every time.
+    ranks_for_good: bool,
 }
 
 impl SlotTable {
@@ -54,7 +56,7 @@ impl SlotTable {
                 ns = engine.precise_ns();
                 is_precise = true;
                 // One of them may be idle by now, or another owe least.
-                if !offer.rule.ranks_for_good() || offer.rule.time().units(ns) >= offer.room_at {
+                if !offer.ranks_for_good || offer.rule.time().units(ns) >= offer.room_at {
                     continue;
                 }
             }
@@ -165,8 +167,32 @@ fn read<'a, C, A: Copy>(request: Request<'a, C, A>, number: usize, ns: u64) -> C
     // round a value could be read under its slot's last name; it would then fail the second judgement.
     let word = slot.word.load(Ordering::Acquire);
     let named = slot.fingerprint.load(Ordering::Acquire);
-    let era = request.engine.era();
+    // By the rule that the word names: by another it might seem to owe less than it does.
+    let era = request.engine.era().of(word);
     Candidate { slot, named, word, value: era.value(word, ns), rule: era.rule }
+}
+
+/// From when on its owner owes nothing, in unshifted units, and its rank at `now`.
+#[inline(always)]
+fn ranked(candidate: Candidate<'_>, now: u64) -> (u64, u64) {
+    let Candidate { named, value, rule, .. } = candidate;
+    let phase = rule.phase(owner(named));
+    (rule.idle_from(value).saturating_sub(phase), rule.rank(value, now + phase))
+}
+
+/// The same where rules differ in their units: all in those of one rule, and ranked by the share that is owed.
+#[cold]
+fn ranked_in_tiers(candidate: Candidate<'_>, ns: u64, units_of: &Rule) -> (u64, u64) {
+    let Candidate { named, value, rule, .. } = candidate;
+    let moment = rule.moment(ns, owner(named));
+    let (idle_from, now) = (rule.idle_from(value), units_of.time().units(ns));
+    let later_ns = rule.time().span_ns(idle_from.saturating_sub(rule.phase(owner(named))));
+    let idle_from = match idle_from <= moment {
+        true => units_of.time().units(later_ns).min(now),
+        // Rounded up, and never before it is.
+        false => (units_of.time().units(later_ns) + 1).max(now + 1),
+    };
+    (idle_from, u64::from(rule.debt(value, moment)))
 }
 
 impl Candidate<'_> {
@@ -177,7 +203,9 @@ impl Candidate<'_> {
 
 /// Looks through the window for room.
 fn offer<'a, C: Clock, A: Copy>(request: Request<'a, C, A>, ns: u64) -> Offer<'a> {
-    let rule = request.engine.era().rule;
+    let era = request.engine.era();
+    let rule = era.rule;
+    let ranks_for_good = rule.ranks_for_good() && era.is_alone();
     let now = rule.time().units(ns);
     let (mut idle, mut idle_from_least) = (None, u64::MAX);
     // No rank is as high as this: a value has 63 bits.
@@ -185,18 +213,18 @@ fn offer<'a, C: Clock, A: Copy>(request: Request<'a, C, A>, ns: u64) -> Offer<'a
     let mut room_at = u64::MAX;
     for number in 0..SLOTS_PER_WINDOW {
         let candidate = read(request, number, ns);
-        let Candidate { named, word, value, .. } = candidate;
+        let Candidate { named, word, .. } = candidate;
         if owner(named) == request.fingerprint && word != CLAIMED {
-            return Offer { own: true, free: None, least: None, room_at, rule };
+            return Offer { own: true, free: None, least: None, room_at, rule, ranks_for_good };
         }
         if candidate.is_nobodys() {
-            return Offer { own: false, free: Some(number), least: None, room_at, rule };
+            return Offer { own: false, free: Some(number), least: None, room_at, rule, ranks_for_good };
         }
         if !is_value(word) {
             continue;
         }
-        let phase = rule.phase(owner(named));
-        let idle_from = rule.idle_from(value).saturating_sub(phase);
+        let (idle_from, rank) =
+            if era.is_alone() { ranked(candidate, now) } else { ranked_in_tiers(candidate, ns, rule) };
         if idle_from <= now {
             if idle_from < idle_from_least {
                 (idle, idle_from_least) = (Some(number), idle_from);
@@ -204,7 +232,6 @@ fn offer<'a, C: Clock, A: Copy>(request: Request<'a, C, A>, ns: u64) -> Offer<'a
             continue;
         }
         room_at = room_at.min(idle_from);
-        let rank = rule.rank(value, now + phase);
         // Which one is least is a matter of luck: no branch on it.
         let is_less = rank < rank_least;
         least = select_unpredictable(is_less, number, least);
@@ -212,5 +239,5 @@ fn offer<'a, C: Clock, A: Copy>(request: Request<'a, C, A>, ns: u64) -> Offer<'a
         rank_least = select_unpredictable(is_less, rank, rank_least);
     }
     let least = (rank_least < u64::MAX).then_some((least, word_least));
-    Offer { own: false, free: idle, least, room_at, rule }
+    Offer { own: false, free: idle, least, room_at, rule, ranks_for_good }
 }

@@ -69,10 +69,10 @@ use look::{Request, Sighting, bits, is_still, name_of, value};
 pub use stats::Stats;
 use stats::{Counter, Counters};
 
-use super::{Answer, Ask, Engine, Era, Full, Hot, Missed, Ordered};
+use super::{Answer, Ask, Engine, Era, Full, Hot, InTier, Missed, Ordered, TierNumber};
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
 use crate::time::Clock;
-use crate::word::{Order, VALUE_MAX, WHOLE_DEBT};
+use crate::word::{Order, WHOLE_DEBT};
 
 /// How often a check starts again before it gives up with `Full`.
 #[cfg(not(tidegate_loom))]
@@ -143,7 +143,7 @@ impl SlotTable {
             // ORDERING: Acquire, both: the word is this owner's or a later one's.
             let named = owner(slot.fingerprint.load(Ordering::Acquire));
             let word = slot.word.load(Ordering::Acquire);
-            let era = engine.era();
+            let era = engine.era().of(word);
             is_value(word) && !era.rule.is_idle(era.value(word, now_ns), era.rule.moment(now_ns, named))
         };
         let sample = (0..slots).step_by(step).map(|number| self.lines.slot(number));
@@ -194,14 +194,35 @@ impl SlotTable {
         self.look_everywhere(request).into()
     }
 
+    /// Decides a request of `cost` for the key of this hash by a tier's rule, and charges it.
+    pub fn check_in<C: Clock>(&self, engine: &Engine<C>, hash: u64, cost: u64, tier: TierNumber) -> Answer {
+        let (fingerprint, window) = (fingerprint(hash), self.lines.window(hash));
+        for line in 0..LINES_PER_WINDOW.min(2) {
+            let slot = window.guess(line, fingerprint);
+            let Some(before) = name_of(slot, fingerprint) else { continue };
+            let is_ours = || is_still(slot, before);
+            match engine.charge_in(tier, slot.word, fingerprint, cost, is_ours, |_| {}) {
+                Some(charged) => return Answer::Decided(charged),
+                None => break,
+            }
+        }
+        let ask = InTier { ask: cost, tier };
+        self.look_everywhere(Request { engine, hot: &self.hot, window, hash, fingerprint, ask }).into()
+    }
+
     /// Carries out an order for the key of this hash.
     ///
     /// # Errors
     /// [`Full`] if it would create the key, and there is no room.
     #[cold]
-    pub fn order<C: Clock>(&self, engine: &Engine<C>, hash: u64, order: Order) -> Result<Ordered, Full> {
-        let (fingerprint, window) = (fingerprint(hash), self.lines.window(hash));
-        self.look_everywhere(Request { engine, hot: &self.hot, window, hash, fingerprint, ask: order })
+    pub fn order<C: Clock>(
+        &self,
+        engine: &Engine<C>,
+        hash: u64,
+        order: impl Into<InTier<Order>>,
+    ) -> Result<Ordered, Full> {
+        let (fingerprint, window, ask) = (fingerprint(hash), self.lines.window(hash), order.into());
+        self.look_everywhere(Request { engine, hot: &self.hot, window, hash, fingerprint, ask })
     }
 
     /// Carries out an order on the slot that an earlier one was carried out on (its `owner`), if it is still the key's by the
@@ -211,7 +232,7 @@ impl SlotTable {
         engine: &Engine<C>,
         hash: u64,
         owner: u64,
-        order: Order,
+        order: impl Into<InTier<Order>>,
         is_good: &dyn Fn() -> bool,
     ) -> Option<Ordered> {
         let (fingerprint, window) = (fingerprint(hash), self.lines.window(hash));
@@ -252,8 +273,8 @@ impl SlotTable {
     /// Carries the request out in whichever slot the key has, or gets.
     fn look_everywhere<C: Clock, A: Ask>(&self, request: Request<'_, C, A>) -> Result<A::Answer, Full> {
         let Request { engine, fingerprint, ask, .. } = request;
-        let fresh = || ask.decide(engine.era(), 0, engine.coarse_ns(), fingerprint, 0);
-        let is_remembered = fresh().0 & VALUE_MAX != 0;
+        let fresh = || ask.decide(engine.era_in(ask.tier()), 0, engine.coarse_ns(), fingerprint, 0);
+        let is_remembered = engine.eras.bare(fresh().0) != 0;
         for _ in 0..ATTEMPTS {
             let Some(seen) = request.look() else { continue };
             if is_remembered && seen.pending != 0 {
@@ -300,7 +321,7 @@ impl SlotTable {
         // slot's next owner, which the scans read with Acquire.
         let ns = engine.precise_ns().max(self.evicted_ns.0.load(Ordering::Relaxed));
         // After the fence: whoever changes the limit finds the mark, or is found here.
-        let era = engine.era();
+        let era = engine.era_in(ask.tier());
         let first = era.rule.begin(era.rule.moment(ns, fingerprint), carried_debt(mark));
         // ORDERING: Acquire, as in `name_of`. While the word is this mark nobody has claimed the slot, so the
         // fingerprint word still names this key.

@@ -21,6 +21,7 @@ fn asks() -> impl Strategy<Value = Ask> {
         period_ns,
         ahead: 1,
         reserve_ns: period_ns,
+        value_bits: VALUE_BITS,
     })
 }
 
@@ -94,7 +95,8 @@ proptest! {
 }
 
 fn base(emissions: u64, period_ns: u64) -> Timebase {
-    Timebase::new(Ask { emissions, period_ns, ahead: 1, reserve_ns: period_ns }).unwrap()
+    Timebase::new(Ask { emissions, period_ns, ahead: 1, reserve_ns: period_ns, value_bits: VALUE_BITS })
+        .unwrap()
 }
 
 /// Rounded down, the multiplier puts the start of a 15 s window one unit before it.
@@ -113,7 +115,7 @@ fn horizons_are_decades_for_ordinary_rates_and_seven_years_for_the_highest() {
         assert!(base(emissions, period_ns).end_ns() >= 36 * YEAR);
     }
     assert!(base(10_000_000_000, SECOND).end_ns() >= 7 * YEAR);
-    let too_fast = Ask { emissions: u64::MAX, period_ns: 1, ahead: 1, reserve_ns: 1 };
+    let too_fast = Ask { emissions: u64::MAX, period_ns: 1, ahead: 1, reserve_ns: 1, value_bits: VALUE_BITS };
     assert_eq!(Timebase::new(too_fast), None);
 }
 
@@ -129,7 +131,7 @@ fn ordinary_rates_tell_nanoseconds_apart() {
 fn the_extremes_of_rate_and_period_build_or_say_no() {
     for emissions in [1, 2, 3, 1 << 32, u64::MAX / 2, u64::MAX] {
         for period_ns in [1, 2, 3, SECOND, YEAR, 1 << 61, 1 << 62] {
-            let ask = Ask { emissions, period_ns, ahead: 1, reserve_ns: period_ns };
+            let ask = Ask { emissions, period_ns, ahead: 1, reserve_ns: period_ns, value_bits: VALUE_BITS };
             if let Some(time) = Timebase::new(ask) {
                 let whole = (ask.reserve_ns / period_ns) * period_ns;
                 let expected =
@@ -143,8 +145,14 @@ fn the_extremes_of_rate_and_period_build_or_say_no() {
 #[test]
 fn long_spans_need_more_than_128_bits_and_get_them() {
     // 1 in 20 years with a debt of 2^40: whole units are minutes, and the shift is above 64.
-    let time =
-        Timebase::new(Ask { emissions: 1, period_ns: 20 * YEAR, ahead: 1 << 40, reserve_ns: YEAR }).unwrap();
+    let time = Timebase::new(Ask {
+        emissions: 1,
+        period_ns: 20 * YEAR,
+        ahead: 1 << 40,
+        reserve_ns: YEAR,
+        value_bits: VALUE_BITS,
+    })
+    .unwrap();
     assert!(time.shift > 64);
     let ns = time.first_ns_at(12_345).unwrap();
     assert_eq!((time.units(ns), time.units(ns - 1)), (12_345, 12_344));
