@@ -54,6 +54,9 @@ mutate "the walk of a change passes pending entries over" src/table/exact/walk.r
 mutate "who writes a word of an era that is over leaves it" src/table/adopting.rs \
     's/if now\.number\(\) == era\.number\(\)/if now.number() >= era.number()/' \
     an_order_beside_two_changes
+mutate "a word is read by whatever tier asks" src/table/eras.rs \
+    's/if self\.is_foreign\(word\) \{ self\.adopted\(word, ns\) \} else \{ self\.eras\.bare\(word\) \}/self.eras.bare(word)/' \
+    two_checks_by_two_tiers a_new_key_by_two_tiers
 mutate "a charge rolls a stranger's window away" src/table/mod.rs \
     's/if seen == next \|\| rule\.ranks_for_good\(\)/if true || rule.ranks_for_good()/' \
     check_of_another_phase_against_takeover

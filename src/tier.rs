@@ -60,8 +60,8 @@ impl<C: Clock> Core<C> {
         self.change(Change::Of(tier.number, limit), CarryOver::KeepUsed, hot, walk).map(drop)
     }
 
-    /// Gives a key a limit of its own: by a tier that other overrides of this limit have, or that none needs any more, or a
-    /// new one.
+    /// Gives a key a limit of its own: by a tier that other overrides of this limit have, a new one, or one that none needs
+    /// any more.
     pub(crate) fn set_override<K: Hash + Eq>(
         &self,
         overrides: &Overrides<K>,
@@ -74,14 +74,17 @@ impl<C: Clock> Core<C> {
         let alike = turn.made().iter().copied().find(|&tier| self.engine.eras.limit(tier) == Some(limit));
         let tier = match alike {
             Some(tier) => tier,
-            None => {
-                let change = turn.unused().map_or(Change::Tier(limit), |tier| Change::Anew(tier, limit));
-                let tier = self.change(change, CarryOver::KeepUsed, hot, walk)?;
-                if matches!(change, Change::Tier(_)) {
+            None => match self.change(Change::Tier(limit), CarryOver::KeepUsed, hot, &walk) {
+                Ok(tier) => {
                     turn.note(tier);
+                    tier
                 }
-                tier
-            }
+                Err(full @ ConfigError::TooManyTiers { .. }) => {
+                    let unused = turn.unused().ok_or(full)?;
+                    self.change(Change::Anew(unused, limit), CarryOver::KeepUsed, hot, &walk)?
+                }
+                Err(error) => return Err(error),
+            },
         };
         turn.set(key, tier);
         Ok(())

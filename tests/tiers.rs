@@ -10,7 +10,7 @@ mod common;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use common::{SEED, secs};
+use common::{SEED, at_once, secs};
 use proptest::prelude::*;
 use tidegate::{
     Alignment, CarryOver, ConfigError, ExactLimiter, Limit, Limiter, Manual, OnFull, Rate, Reason, Tier,
@@ -206,29 +206,75 @@ fn receipts_and_places_in_line_are_of_their_tier() {
     assert_eq!(limiter.reserve_in(paid, "eve", 20, secs(1)).unwrap_err().reason(), Reason::Exhausted);
 }
 
-/// In a tiny table, where a newcomer takes the slot of whoever owes least: a drained key of a small tier owes less than a
-/// key of a large one that has hardly begun, in tokens, and must not go.
+/// In a tiny table, where a newcomer takes the slot of whoever owes least: a drained key of a small tier owes fewer tokens
+/// than a key of a large one that has hardly begun, and must not go, nor stand before those who may.
 #[test]
 fn a_flood_evicts_nobody_who_owes_more_than_half_of_its_own_tier() {
-    let clock = Manual::new();
-    let limiter = Limiter::builder(Limit::bucket(Rate::per_hour(1_000), 1_000))
-        .max_keys(64)
-        .max_tiers(1)
-        .seed(SEED)
-        .on_full(OnFull::EvictLeast)
-        .clock(clock)
-        .build()
-        .unwrap();
-    let small = limiter.tier(Limit::bucket(Rate::per_hour(3), 3)).unwrap();
-    let drained: Vec<u32> =
-        (0..20).filter(|key| (0..3).all(|_| limiter.check_in(small, key, 1).is_ok())).collect();
-    assert_eq!(drained.len(), 20);
-    for newcomer in 1_000..6_000_u32 {
-        _ = limiter.check(&newcomer);
+    for rate in [3, 5, 7, 11] {
+        let limiter = Limiter::builder(Limit::bucket(Rate::per_hour(1_000), 1_000))
+            .max_keys(64)
+            .max_tiers(1)
+            .seed(SEED)
+            .on_full(OnFull::EvictLeast)
+            .clock(Manual::new())
+            .build()
+            .unwrap();
+        // Long after the start words differ by their units more than by what they owe.
+        limiter.clock().advance(secs(1_000_000));
+        let small = limiter.tier(Limit::bucket(Rate::per_hour(rate), 3)).unwrap();
+        let drained: Vec<u32> =
+            (0..20).filter(|key| (0..3).all(|_| limiter.check_in(small, key, 1).is_ok())).collect();
+        assert_eq!(drained.len(), 20);
+        for newcomer in 1_000..6_000_u32 {
+            _ = limiter.check_n(&newcomer, 10);
+        }
+        assert!(limiter.stats().forced_evictions > 4_000);
+        assert_eq!(limiter.stats().full, 0);
+        for key in drained {
+            assert!(limiter.check_in(small, &key, 1).is_err(), "{key} was let go");
+        }
     }
-    assert!(limiter.stats().forced_evictions > 1_000);
-    for key in drained {
-        assert!(limiter.check_in(small, &key, 1).is_err(), "{key} was let go");
+}
+
+/// Threads check one key, each by another tier, while a third limit comes and goes as its override, and tiers change: of
+/// as many tokens as each limit has, so many pass in all.
+#[test]
+fn what_is_used_in_one_tier_is_used_in_all_of_them_at_once() {
+    const BURST: u64 = 20_000;
+    let limit = |a_day| Limit::bucket(Rate::per_day(a_day), BURST);
+    let limiter = Limiter::builder(limit(1)).max_keys(10).max_tiers(4).clock(Manual::new()).build().unwrap();
+    let exact = ExactLimiter::<String>::builder(limit(1)).max_tiers(4).clock(Manual::new()).build().unwrap();
+    let tiers = [2, 3].map(|a_day| limiter.tier(limit(a_day)).unwrap());
+    let exact_tiers = [2, 3].map(|a_day| exact.tier(limit(a_day)).unwrap());
+    let passed = at_once(4, |thread| {
+        let mut passed = [0_u64; 2];
+        for round in 0..2 * BURST {
+            match thread {
+                0 => {
+                    passed[0] += u64::from(limiter.allow("key"));
+                    passed[1] += u64::from(exact.allow("key"));
+                }
+                3 if round < 100 => {
+                    limiter.set_override("key", limit(5 + round % 2)).unwrap();
+                    exact.set_override("key", limit(5 + round % 2)).unwrap();
+                    limiter.set_tier_limit(tiers[0], limit(7 + round % 3)).unwrap();
+                    exact.set_tier_limit(exact_tiers[0], limit(7 + round % 3)).unwrap();
+                    limiter.clear_override("key");
+                    exact.clear_override("key");
+                }
+                3 => break,
+                tier => {
+                    passed[0] += u64::from(limiter.check_in(tiers[tier - 1], "key", 1).is_ok());
+                    passed[1] += u64::from(exact.check_in(exact_tiers[tier - 1], "key", 1).is_ok());
+                }
+            }
+        }
+        passed
+    });
+    for limiter in 0..2 {
+        let all: u64 = passed.iter().map(|of| of[limiter]).sum();
+        // A word that goes to another tier is rounded up by less than a token's millionth.
+        assert!((BURST - 1..=BURST).contains(&all), "{passed:?}");
     }
 }
 

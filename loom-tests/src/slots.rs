@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::internals::{
-    Answer, Charged, Copied, Engine, Hot, Missed, Origin, Outcome, Rule, SlotTable, TABLE_BIT, WHOLE_DEBT,
+    Answer, Change, Charged, Copied, Engine, Eras, Hot, Missed, Origin, Outcome, Rule, SlotTable, TABLE_BIT,
+    WHOLE_DEBT,
 };
-use tidegate::{Clock, Limit, OnFull, Rate};
+use tidegate::{CarryOver, Clock, Limit, OnFull, Rate};
 
 /// A clock that stands still. Every thread has one of its own, so readings may differ.
 #[derive(Debug)]
@@ -34,6 +35,17 @@ pub fn engine_at(limit: Limit, ms: u64) -> Engine<Standing> {
     let rule = Rule::new(&limit).expect("a limit that builds");
     let origin = Origin::fixed(Rule::longest_period_ns(&limit), &Standing { ns: 0 });
     Engine::new(rule, Standing { ns: ms * 1_000_000 }, origin)
+}
+
+/// The same for a limit that may be given a tier, and is: another one.
+pub fn engine_with_tier(limit: Limit, tier: Limit, ms: u64) -> Engine<Standing> {
+    let eras = Eras::with_tiers(1);
+    let rule = Rule::narrow(&limit, eras.value_bits()).expect("a limit that builds");
+    let origin = Origin::fixed(Rule::longest_period_ns(&limit), &Standing { ns: 0 });
+    let engine = Engine::with_eras(rule, eras, Standing { ns: ms * 1_000_000 }, origin);
+    let made = engine.eras.change((limit, &engine.rule), Change::Tier(tier), CarryOver::KeepUsed, 0, |_| {});
+    assert_eq!(made, Ok(1));
+    engine
 }
 
 /// One token a second, up to four at once.
@@ -69,6 +81,17 @@ impl Scene {
         Self { table, engines, limit, owed: Vec::new() }
     }
 
+    /// The same with one clock, and with a tier beside the limit.
+    pub fn with_tier(limit: Limit, tier: Limit, ms: u64) -> Self {
+        let engines = vec![(ms, engine_with_tier(limit, tier, ms))];
+        Self { engines, ..Self::new(limit, OnFull::EvictLeast, &[]) }
+    }
+
+    /// One check by the tier.
+    pub fn answer_in_tier(&self, key: u64, ms: u64) -> Answer {
+        self.table.check_in(self.engine(ms), key, 1, 1)
+    }
+
     /// The same, with leases.
     #[must_use]
     pub fn leasing(self) -> Self {
@@ -92,10 +115,11 @@ impl Scene {
     /// Uses `tokens` of a key at a time, before the model's threads start. The first key takes the first slot.
     #[must_use]
     pub fn used(self, key: u64, ms: u64, tokens: u64) -> Self {
-        let engine = engine_at(self.limit, ms);
+        let other = engine_at(self.limit, ms);
+        let engine = self.engines.iter().find(|&&(at, _)| at == ms).map_or(&other, |(_, engine)| engine);
         for _ in 0..tokens {
             assert!(
-                passed(&self.table.check_on(&engine, key, 1, Missed::NotOurs)),
+                passed(&self.table.check_on(engine, key, 1, Missed::NotOurs)),
                 "the scene is not set: {self:?}"
             );
         }
@@ -169,9 +193,8 @@ impl Scene {
     pub fn owes(&self, key: u64, ms: u64) -> u64 {
         let words = self.table.values(key);
         assert!(words.len() <= 1, "key {key} has two words: {self:?}");
-        let rule = Rule::new(&self.limit).expect("a limit that builds");
-        let now = rule.time().units(Rule::longest_period_ns(&self.limit) + ms * 1_000_000);
-        words.first().map_or(0, |&word| rule.parts(word, now + rule.phase(key))[0].used)
+        let (era, ns) = (self.engine(ms).era(), self.engine(ms).precise_ns());
+        words.first().map_or(0, |&word| era.rule.parts(era.value(word, ns), era.rule.moment(ns, key))[0].used)
     }
 
     /// Tokens that forced evictions forgave.

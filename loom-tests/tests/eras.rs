@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tidegate::internals::{Engine, ExactTable, Missed, Order, Ordering, SlotTable, TABLE_BIT};
+use tidegate::internals::{Change, Engine, ExactTable, Missed, OWN, Order, Ordering, SlotTable, TABLE_BIT};
 use tidegate::{CarryOver, Limit, OnFull, Rate};
 use tidegate_loom_tests::map::SlotMap;
 use tidegate_loom_tests::slots::{Scene, Standing, engine_at, passed};
@@ -22,7 +22,13 @@ fn of(burst: u64) -> Limit {
 fn change(engine: &Engine<Standing>, burst: u64, walk: impl Fn(tidegate::internals::Era<'_>)) {
     engine
         .eras
-        .change((of(4), &engine.rule), of(burst), CarryOver::KeepUsed, engine.precise_ns(), walk)
+        .change(
+            (of(4), &engine.rule),
+            Change::Of(OWN, of(burst)),
+            CarryOver::KeepUsed,
+            engine.precise_ns(),
+            walk,
+        )
         .expect("a limit that follows");
 }
 
