@@ -84,11 +84,10 @@ impl<C: Clock> Core<C> {
     ) -> Result<Receipt, Denied> {
         let (resets, changes) = (self.resets.count(key.hash), self.engine.eras.changes());
         let ordered = carry_out(InTier { ask: order, tier: key.tier })
-            .map_err(|full| self.no_room(key.tier, full, key.fingerprint, cost))?;
+            .map_err(|full| self.no_room(full, key.fingerprint, cost))?;
         let Ordered { done, ns, owner, .. } = ordered;
         let decided = Decided { outcome: done.outcome, next: done.next };
-        let pass =
-            self.respond_in(key.tier, Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)?;
+        let pass = self.respond(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)?;
         Ok(Receipt {
             snapshot: Snapshot { is_steady: false, ..pass.snapshot },
             limiter: self.number,

@@ -165,19 +165,18 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.core.hashing.of(key);
-        let (tier, answer) = self.check_hashed(hash, key, cost);
-        self.core.respond_in(tier, answer, hash, cost)
+        self.core.respond(self.check_hashed(hash, key, cost), hash, cost)
     }
 
     #[inline]
-    fn check_hashed<Q>(&self, hash: u64, key: &Q, cost: u64) -> (TierNumber, Answer)
+    fn check_hashed<Q>(&self, hash: u64, key: &Q, cost: u64) -> Answer
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         match self.overrides.tier_of(key, OWN) {
-            OWN => (OWN, self.table.check(&self.core.engine, hash, key, cost)),
-            tier => (tier, self.table.check_in(&self.core.engine, hash, key, cost, tier)),
+            OWN => self.table.check(&self.core.engine, hash, key, cost),
+            tier => self.table.check_in(&self.core.engine, hash, key, cost, tier),
         }
     }
 
@@ -239,7 +238,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        passes(&self.check_hashed(self.core.hashing.of(key), key, 1).1)
+        passes(&self.check_hashed(self.core.hashing.of(key), key, 1))
     }
 
     /// Forgets `key`, as if it had never been seen, and tells how it stood, by the precise clock; `None` if it was

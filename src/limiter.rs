@@ -226,19 +226,18 @@ impl<C: Clock> Limiter<C> {
         match self.table.check_once(&self.core.engine, hash, cost) {
             Ok(charged) => self.core.respond_at_once(charged, fingerprint, cost),
             Err(missed) => {
-                let (tier, answer) = self.check_on(hash, cost, missed);
-                self.core.respond_in(tier, answer, fingerprint, cost)
+                let answer = self.check_on(hash, cost, missed);
+                self.core.respond(answer, fingerprint, cost)
             }
         }
     }
 
     /// Decides a request that one attempt by the limiter's own limit has not settled.
-    #[cold]
-    #[inline(never)]
-    fn check_on(&self, hash: u64, cost: u64, missed: Missed) -> (TierNumber, Answer) {
+    #[inline(always)]
+    fn check_on(&self, hash: u64, cost: u64, missed: Missed) -> Answer {
         match self.overrides.tier_of(&hash, OWN) {
-            OWN => (OWN, self.table.check_on(&self.core.engine, hash, cost, missed)),
-            tier => (tier, self.table.check_in(&self.core.engine, hash, cost, tier)),
+            OWN => self.table.check_on(&self.core.engine, hash, cost, missed),
+            tier => self.table.check_in(&self.core.engine, hash, cost, tier),
         }
     }
 
@@ -322,7 +321,7 @@ impl<C: Clock> Limiter<C> {
         let hash = self.core.hashing.of(key);
         match self.table.check_once(&self.core.engine, hash, 1) {
             Ok(charged) => charged.decided.outcome == Outcome::Pass,
-            Err(missed) => passes(&self.check_on(hash, 1, missed).1),
+            Err(missed) => passes(&self.check_on(hash, 1, missed)),
         }
     }
 

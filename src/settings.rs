@@ -134,23 +134,11 @@ impl<C: Clock> Core<C> {
     /// Turns what a table answered for a key into what a caller is told.
     #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
-        self.respond_in(OWN, answer, fingerprint, cost)
-    }
-
-    /// The same for what a tier's limit may have decided.
-    #[inline(always)]
-    pub(crate) fn respond_in(
-        &self,
-        tier: TierNumber,
-        answer: Answer,
-        fingerprint: u64,
-        cost: u64,
-    ) -> Result<Pass, Denied> {
         match answer {
             Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
                 self.tell(self.snapshot(next, ns, fingerprint), outcome, cost)
             }
-            Answer::Full(full) => Err(self.no_room(tier, full, fingerprint, cost)),
+            Answer::Full(full) => Err(self.no_room(full, fingerprint, cost)),
         }
     }
 
@@ -176,8 +164,9 @@ impl<C: Clock> Core<C> {
     }
 
     /// What a new key is told for which there is no room: it stands as a fresh one.
-    pub(crate) fn no_room(&self, tier: TierNumber, full: Full, fingerprint: u64, cost: u64) -> Denied {
-        let Standing { snapshot } = self.standing_in(self.engine.era_in(tier), (0, full.ns), fingerprint);
+    pub(crate) fn no_room(&self, full: Full, fingerprint: u64, cost: u64) -> Denied {
+        let Standing { snapshot } =
+            self.standing_in(self.engine.era_in(full.tier), (0, full.ns), fingerprint);
         Denied { snapshot, cost, reason: Reason::Full, room_at_ns: full.room_at_ns }
     }
 
@@ -199,7 +188,7 @@ impl<C: Clock> Core<C> {
     }
 
     /// A word that was just decided on, by whatever limit was in force, explained.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn snapshot(&self, word: u64, ns: u64, fingerprint: u64) -> Snapshot {
         if word <= VALUE_MAX && !self.engine.eras.is_changed() {
             return self.snapshot_by(&self.engine.rule, word, ns, fingerprint);

@@ -16,7 +16,7 @@ const ROWS: [&[&str]; 12] = [
     &["policy"],
     &["acquire", "all"],
     &["limiter", "exact", "single"],
-    &["account"],
+    &["account", "tier"],
     &["snapshot"],
     &["settings"],
     &["table"],

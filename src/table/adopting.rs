@@ -94,7 +94,7 @@ impl<C: Clock> Engine<C> {
                 return Some(Ordered { done: Done { next, ..done }, ns, was_dry, owner });
             }
             if order.charges() {
-                self.fell_on_stranger(word, before, next, ns);
+                self.fell_on_stranger(word, before, next);
             } else {
                 self.put_back(word, (ns, key), era, (value, done.next));
             }

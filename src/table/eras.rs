@@ -148,6 +148,7 @@ impl<'e> Era<'e> {
     }
 
     /// The rule that wrote a word.
+    #[inline(never)]
     pub fn writer(&self, word: u64) -> &'e Rule {
         let its = self.of(word);
         if self.is_past(word) { its.before() } else { its.rule }

@@ -267,7 +267,7 @@ impl<M> ExactTable<M> {
         C: Clock,
         A: Ask,
     {
-        let ns = engine.coarse_ns();
+        let (ns, tier) = (engine.coarse_ns(), ask.tier());
         let fresh = || ask.decide(engine.era_in(ask.tier()), 0, ns, hash, 0);
         // A cost of 0, or one that can never fit, is not remembered and creates no key.
         let is_remembered = engine.eras.bare(fresh().0) != 0;
@@ -276,7 +276,7 @@ impl<M> ExactTable<M> {
                 if !is_remembered {
                     return Ok(fresh().1);
                 }
-                self.insert(hash, self.reserve(engine, guard)?, key, guard);
+                self.insert(hash, self.reserve(engine, tier, guard)?, key, guard);
                 continue;
             };
             // ORDERING: Acquire pairs with the Release of a seal: the time by which the word was found idle
@@ -300,7 +300,7 @@ impl<M> ExactTable<M> {
             }
         }
         let ns = engine.precise_ns();
-        Err(Full { ns, room_at_ns: ns })
+        Err(Full { ns, room_at_ns: ns, tier })
     }
 
     /// Puts a pending entry for the key into the map, unless it has one by now.
@@ -341,7 +341,12 @@ impl<M> ExactTable<M> {
 
     /// A place for a new key, an idle key's if need be; or when the first of the keys looked at becomes
     /// idle.
-    fn reserve<K, C>(&self, engine: &Engine<C>, guard: &M::Guard<'_>) -> Result<Reserved<'_>, Full>
+    fn reserve<K, C>(
+        &self,
+        engine: &Engine<C>,
+        tier: TierNumber,
+        guard: &M::Guard<'_>,
+    ) -> Result<Reserved<'_>, Full>
     where
         M: Map<K>,
         C: Clock,
@@ -359,7 +364,7 @@ impl<M> ExactTable<M> {
             }
         }
         // Nothing learnt: the places were changing hands. Try again at once.
-        Err(Full { ns, room_at_ns: room_at_ns.unwrap_or(ns).max(ns) })
+        Err(Full { ns, room_at_ns: room_at_ns.unwrap_or(ns).max(ns), tier })
     }
 
     /// Lets the hand visit one place and evicts its key if that is idle; else says when it will be

@@ -71,6 +71,8 @@ pub struct Full {
     pub ns: u64,
     /// When one of the keys looked at becomes idle.
     pub room_at_ns: u64,
+    /// By whose limit it was to be decided.
+    pub tier: TierNumber,
 }
 
 impl From<Result<Charged, Full>> for Answer {
@@ -280,7 +282,7 @@ impl<C: Clock> Engine<C> {
                 if is_ours() {
                     return Ok(Charged { decided: Decided { outcome, next }, ns });
                 }
-                self.fell_on_stranger(word, seen, next, ns);
+                self.fell_on_stranger(word, seen, next);
                 Err(Missed::NotOurs)
             }
             (Attempt::Lost, _) => Err(Missed::Lost),
@@ -293,7 +295,7 @@ impl<C: Clock> Engine<C> {
     /// the charger's the stranger's window may have been over, and what it had used be gone. Then that is added again.
     #[cold]
     #[inline(never)]
-    fn fell_on_stranger(&self, word: &AtomicU64, seen: u64, next: u64, ns: u64) {
+    fn fell_on_stranger(&self, word: &AtomicU64, seen: u64, next: u64) {
         let era = self.era();
         let rule = era.writer(next);
         if seen == next || rule.ranks_for_good() {
@@ -301,8 +303,8 @@ impl<C: Clock> Engine<C> {
         }
         let bare = |word| self.eras.bare(word);
         let said = |word| word & !bare(u64::MAX);
-        // By the charger's tier, as the charge has taken it.
-        let seen = if said(seen) == said(next) { bare(seen) } else { era.of(next).value(seen, ns) };
+        // By the charger's tier, as the charge has taken it. (Of windows no time is asked for that.)
+        let seen = if said(seen) == said(next) { bare(seen) } else { era.of(next).value(seen, 0) };
         // ORDERING: AcqRel, as every exchange of a word. A mark means that the stranger is gone.
         let with_lost = |word: u64| {
             let value = rule.with_lost(bare(word), seen, bare(next));

@@ -1,6 +1,6 @@
 //! One word for everybody, and no table.
 
-use super::{Answer, Charged, Engine, Era, Full, Hot, InTier, Missed, Ordered};
+use super::{Answer, Charged, Engine, Era, Full, Hot, InTier, Missed, OWN, Ordered};
 use crate::sync::{AtomicU64, Ordering, Padded};
 use crate::time::Clock;
 use crate::word::Order;
@@ -83,7 +83,7 @@ impl Single {
     /// Every race was lost.
     fn lost<C: Clock>(engine: &Engine<C>) -> Full {
         let ns = engine.precise_ns();
-        Full { ns, room_at_ns: ns }
+        Full { ns, room_at_ns: ns, tier: OWN }
     }
 
     /// The word as it stands, and the precise time just after it was read. Changes nothing.

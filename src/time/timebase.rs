@@ -43,6 +43,7 @@ pub struct Timebase {
     up: u8,
     down: u8,
     fraction_bits: u8,
+    value_bits: u8,
 }
 
 /// A rate as a fraction, with what a word must hold beside the time.
@@ -95,6 +96,7 @@ impl Timebase {
             up: places(up),
             down: places(shift.saturating_sub(64)),
             fraction_bits: places(fraction_bits),
+            value_bits: places(ask.value_bits),
         })
     }
 
@@ -132,6 +134,11 @@ impl Timebase {
     #[inline]
     pub fn fraction_bits(&self) -> u32 {
         u32::from(self.fraction_bits)
+    }
+
+    /// The largest time in units that a word holds.
+    pub fn value_max(&self) -> u64 {
+        value_max(self.value_bits.into())
     }
 
     /// The last nanosecond of the limiter's time.

@@ -36,12 +36,11 @@ impl Rule {
         match (&self.kind, &from.kind) {
             (Kind::Bucket(to), Kind::Bucket(bucket)) => {
                 let (now, then) = (self.time.units(ns), from.time.units(ns));
+                let arrival = |used| to.adopt(bucket, carry_over, used, now).min(self.time.value_max());
                 match value.checked_sub(then) {
                     // Cut at the end of time when it was adopted before: at least all of it is used.
-                    Some(used) if value == bucket.latest() => {
-                        to.adopt(bucket, carry_over, used, now).max(now + to.depth())
-                    }
-                    Some(used) => to.adopt(bucket, carry_over, used, now),
+                    Some(used) if value == from.time.value_max() => arrival(used).max(now + to.depth()),
+                    Some(used) => arrival(used),
                     // Full for some time, and since when is told by the time itself.
                     None => self.time.units(from.time.span_ns(value)).min(now.saturating_sub(1)),
                 }
@@ -71,7 +70,7 @@ impl Bucket {
             CarryOver::Proportional => share_of(used, from.depth(), self.depth()),
             _ => share_of(used, from.interval(), self.interval()),
         };
-        now.saturating_add(used).min(self.latest())
+        now.saturating_add(used)
     }
 }
 

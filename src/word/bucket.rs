@@ -19,8 +19,6 @@ pub struct Bucket {
     depth: u64,
     /// How far beyond that a charge may put it, in units.
     debt_depth: u64,
-    /// The latest arrival time that the word holds.
-    latest: u64,
 }
 
 impl Bucket {
@@ -47,18 +45,14 @@ impl Bucket {
             Ask { emissions: rate.tokens(), period_ns, ahead: burst, reserve_ns: period_ns, value_bits };
         let time = Timebase::new(ask).ok_or_else(|| Self::misfit(ask))?;
         let bucket = Self::in_timebase(burst, time.fraction_bits());
-        let latest = value_max(value_bits);
-        Ok((
-            time,
-            Self { debt_depth: debt_max.saturating_mul(bucket.interval).min(latest), latest, ..bucket },
-        ))
+        let debt_depth = debt_max.saturating_mul(bucket.interval).min(time.value_max());
+        Ok((time, Self { debt_depth, ..bucket }))
     }
 
     /// A bucket of `burst` tokens, each `2^fraction_bits` units, that may not go into debt.
     pub fn in_timebase(burst: u64, fraction_bits: u32) -> Self {
-        let latest = value_max(VALUE_BITS);
-        debug_assert!(burst <= latest >> fraction_bits);
-        Self { burst, interval: 1 << fraction_bits, depth: burst << fraction_bits, debt_depth: 0, latest }
+        debug_assert!(burst <= value_max(VALUE_BITS) >> fraction_bits);
+        Self { burst, interval: 1 << fraction_bits, depth: burst << fraction_bits, debt_depth: 0 }
     }
 
     /// What to say of a rate and burst that find no timebase.
@@ -143,23 +137,23 @@ impl Bucket {
         }
     }
 
-    /// Charges what the debt allows of `cost`. Returns the tokens, and the next arrival time.
-    pub(super) fn charge(&self, arrival: u64, now: u64, cost: u64) -> (u64, u64) {
+    /// Charges what the debt allows of `cost`, where no word is above `most`. Returns the tokens, and the next arrival time.
+    pub(super) fn charge(&self, arrival: u64, now: u64, cost: u64, most: u64) -> (u64, u64) {
         // No overflow: three terms below 2^62. Time never has more, so nor has a word.
-        let deepest = (now + self.depth + self.debt_depth).min(self.latest);
+        let deepest = (now + self.depth + self.debt_depth).min(most);
         let from = arrival.max(now);
         let tokens = (deepest.saturating_sub(from) / self.interval).min(cost);
         (tokens, if tokens == 0 { arrival } else { from + tokens * self.interval })
     }
 
-    /// Charges `cost` if its turn comes at `latest`.
-    pub(super) fn reserve(&self, arrival: u64, now: u64, latest: u64, cost: u64) -> Decided {
+    /// Charges `cost` if its turn comes at `latest`, where no word is above `most`.
+    pub(super) fn reserve(&self, arrival: u64, now: u64, latest: u64, cost: u64, most: u64) -> Decided {
         let decided = self.decide(arrival, now, cost);
         if decided.outcome != Outcome::Exhausted {
             return decided;
         }
         let next = arrival.max(now) + cost * self.interval;
-        if next <= self.latest && self.turn(next) <= latest {
+        if next <= most && self.turn(next) <= latest {
             Decided { outcome: Outcome::Pass, next }
         } else {
             decided
@@ -189,19 +183,14 @@ impl Bucket {
         self.depth
     }
 
-    /// The latest arrival time that the word holds.
-    pub(super) fn latest(&self) -> u64 {
-        self.latest
-    }
-
     /// Units in tokens, rounded up.
     pub(super) fn tokens(&self, units: u64) -> u64 {
         units.div_ceil(self.interval)
     }
 
-    pub(super) fn put_back(&self, arrival: u64, now: u64, seen: u64, next: u64) -> u64 {
+    pub(super) fn put_back(&self, arrival: u64, now: u64, (seen, next): (u64, u64), most: u64) -> u64 {
         let taken = seen.saturating_sub(next.max(now));
-        if taken == 0 { arrival } else { (arrival.max(now) + taken).min(self.latest) }
+        if taken == 0 { arrival } else { (arrival.max(now) + taken).min(most) }
     }
 
     pub(super) fn overdrawn(&self, arrival: u64, now: u64) -> u64 {

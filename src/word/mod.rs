@@ -284,7 +284,7 @@ impl Rule {
                 // A debt may reach beyond the end of time, and no moment is later than that.
                 Kind::Bucket(bucket) => {
                     let end = self.time.units(self.time.end_ns());
-                    word <= bucket.latest() && (bucket.left_at(word) <= moment || moment >= end)
+                    word <= self.time.value_max() && (bucket.left_at(word) <= moment || moment >= end)
                 }
                 Kind::Windows(windows) => windows.can_leave(word, moment),
             }

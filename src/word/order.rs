@@ -83,13 +83,15 @@ impl Rule {
                     refused => Done::nothing(refused, word),
                 }
             }
-            (Order::Charge(cost), Kind::Bucket(bucket)) => Done::changed(bucket.charge(word, moment, cost)),
+            (Order::Charge(cost), Kind::Bucket(bucket)) => {
+                Done::changed(bucket.charge(word, moment, cost, self.time.value_max()))
+            }
             (Order::Charge(cost), Kind::Windows(windows)) => {
                 Done::changed(windows.charge(word, moment, cost))
             }
             (Order::Reserve { cost, wait_ns_max }, Kind::Bucket(bucket)) => {
                 let latest = self.moment(ns.saturating_add(wait_ns_max), key);
-                let decided = bucket.reserve(word, moment, latest, cost);
+                let decided = bucket.reserve(word, moment, latest, cost, self.time.value_max());
                 let tokens = if decided.outcome == Outcome::Pass { cost } else { 0 };
                 Done { outcome: decided.outcome, next: decided.next, tokens }
             }
@@ -117,7 +119,7 @@ impl Rule {
     /// The word with what an order took from another one, which was `seen` and is `next`, put back at `moment`.
     pub fn put_back(&self, word: u64, moment: u64, seen: u64, next: u64) -> u64 {
         match &self.kind {
-            Kind::Bucket(bucket) => bucket.put_back(word, moment, seen, next),
+            Kind::Bucket(bucket) => bucket.put_back(word, moment, (seen, next), self.time.value_max()),
             Kind::Windows(windows) => windows.put_back(word, moment, seen, next),
         }
     }

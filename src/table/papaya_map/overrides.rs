@@ -21,7 +21,7 @@ impl<K> Default for Overrides<K> {
 
 impl<K: Hash + Eq> Overrides<K> {
     /// The tier of a key that has one of its own, else the one that is `asked` for.
-    #[inline]
+    #[inline(always)]
     pub fn tier_of<Q: Hash + Eq + ?Sized>(&self, key: &Q, asked: TierNumber) -> TierNumber
     where
         K: Borrow<Q>,
@@ -30,12 +30,21 @@ impl<K: Hash + Eq> Overrides<K> {
     }
 
     /// The tier of a key that has one of its own.
-    #[inline]
+    #[inline(always)]
     pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<TierNumber>
     where
         K: Borrow<Q>,
     {
-        self.by_key.get()?.pin().get(key).copied()
+        Self::look(self.by_key.get()?, key)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look<Q: Hash + Eq + ?Sized>(by_key: &papaya::HashMap<K, TierNumber>, key: &Q) -> Option<TierNumber>
+    where
+        K: Borrow<Q>,
+    {
+        by_key.pin().get(key).copied()
     }
 
     /// The right to change overrides. Calls take turns.

@@ -274,10 +274,11 @@ impl SlotTable {
     fn look_everywhere<C: Clock, A: Ask>(&self, request: Request<'_, C, A>) -> Result<A::Answer, Full> {
         let Request { engine, fingerprint, ask, .. } = request;
         let fresh = || ask.decide(engine.era_in(ask.tier()), 0, engine.coarse_ns(), fingerprint, 0);
-        let is_remembered = engine.eras.bare(fresh().0) != 0;
+        // A cost of 0, or one that can never fit, is not remembered and creates no key.
+        let is_remembered = || engine.eras.bare(fresh().0) != 0;
         for _ in 0..ATTEMPTS {
             let Some(seen) = request.look() else { continue };
-            if is_remembered && seen.pending != 0 {
+            if seen.pending != 0 && is_remembered() {
                 if let Some(answer) = self.resolve(request, &seen) {
                     return Ok(answer);
                 }
@@ -285,7 +286,7 @@ impl SlotTable {
                 if let Some(answer) = request.carry_out(number) {
                     return Ok(answer);
                 }
-            } else if !is_remembered {
+            } else if !is_remembered() {
                 return Ok(fresh().1);
             } else if let Err(room_at_ns) = self.claim(request) {
                 return self.no_room(request, room_at_ns);
@@ -345,7 +346,7 @@ impl SlotTable {
             return Ok(A::uncounted(ns));
         }
         self.counters.add(request.hash, Counter::Full, 1);
-        Err(Full { ns, room_at_ns: room_at_ns.max(ns) })
+        Err(Full { ns, room_at_ns: room_at_ns.max(ns), tier: request.ask.tier() })
     }
 }
 
