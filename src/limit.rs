@@ -113,6 +113,7 @@ pub(crate) enum Shape {
 /// * A window lasts at most seven years. Time and counts share 62 bits: a window of a second may count to
 ///   more than 10^10, two windows of 15 s and 300 s to about 500 000 each (8 000 where windows open at the
 ///   first request, whose start needs more bits), a sliding window of a second to 131 070, of a minute to a million.
+///   A limiter with room for tiers has one to eight bits fewer ([`max_tiers`](crate::Builder::max_tiers)).
 ///
 /// ```
 /// use std::time::Duration;

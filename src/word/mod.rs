@@ -7,7 +7,8 @@
 //! ```text
 //! bit 63  the table's: with it set a word is no value
 //! bit 62  which of two limits wrote the value (0 while limits do not change); masked out for what is in this module
-//! 61..0   the value: a bucket's arrival time, or a window's start (its number) and counts
+//! 61..    which tier's limit, in as many bits as the limiter needs for its tiers: mostly none; masked out too
+//!   ..0   the value: a bucket's arrival time, or a window's start (its number) and counts
 //! ```
 //!
 //! The word 0 stands for a key that was never seen: time starts above 0, so it is idle at every
