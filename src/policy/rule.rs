@@ -113,6 +113,20 @@ pub enum KeyPart {
     Custom(&'static str, CustomKey),
 }
 
+impl std::fmt::Debug for KeyPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Title => f.write_str("title"),
+            Self::Namespace => f.write_str("namespace"),
+            Self::User => f.write_str("user"),
+            Self::ClientIp { v4_bits, v6_bits } => write!(f, "client_ip/{v4_bits}/{v6_bits}"),
+            Self::Entity => f.write_str("entity"),
+            Self::Attribute(name) => write!(f, "attribute:{name}"),
+            Self::Custom(name, _) => write!(f, "custom:{name}"),
+        }
+    }
+}
+
 /// A function that makes a part of a key of a request.
 pub type CustomKey = Arc<dyn Fn(&super::Request<'_>, &mut dyn std::hash::Hasher) + Send + Sync>;
 
