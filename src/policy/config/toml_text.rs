@@ -1,0 +1,78 @@
+//! TOML into values with their places, as far as the text can be understood.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use toml_parser::Source;
+use toml_parser::lexer::TokenKind;
+
+use super::node::{Entry, Node, Value};
+
+/// What cannot be read as TOML: the byte, and what is wrong there.
+pub(super) type Fault = (usize, String);
+
+/// Dots in one key. The parser bounds how deep brackets nest, but not this, and every level takes some of the stack.
+const DOTS_MAX: usize = 16;
+
+/// Everything that could be read, and everything that could not.
+pub(super) fn parse(text: &str) -> (Node, Vec<Fault>) {
+    if let Some(at) = too_many_dots(text) {
+        let empty = Node::new(Value::Table(Vec::new()));
+        return (empty, vec![(at, format!("a name of more than {} parts", DOTS_MAX + 1))]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let faults = errors.iter().map(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        (at, error.message().to_owned())
+    });
+    (Node { at: table.span().start, value: table_value(table.get_ref()) }, faults.collect())
+}
+
+/// Where a key with too many dots stands, if there is one.
+fn too_many_dots(text: &str) -> Option<usize> {
+    let mut dots = 0;
+    for token in Source::new(text).lex() {
+        match token.kind() {
+            TokenKind::Dot => dots += 1,
+            TokenKind::Whitespace
+            | TokenKind::Atom
+            | TokenKind::LiteralString
+            | TokenKind::BasicString
+            | TokenKind::MlLiteralString
+            | TokenKind::MlBasicString => {}
+            _ => dots = 0,
+        }
+        if dots > DOTS_MAX {
+            return Some(token.span().start());
+        }
+    }
+    None
+}
+
+fn table_value(table: &DeTable<'_>) -> Value {
+    let mut entries: Vec<Entry> = table
+        .iter()
+        .map(|(name, value)| Entry {
+            name: name.get_ref().to_string(),
+            at: name.span().start,
+            node: node(value),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.at);
+    Value::Table(entries)
+}
+
+fn node(value: &Spanned<DeValue<'_>>) -> Node {
+    let made = match value.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => match u64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(whole) => Value::Whole(whole),
+            Err(_) => Value::Number(number.to_string()),
+        },
+        DeValue::Float(number) => Value::Number(number.as_str().to_owned()),
+        DeValue::Boolean(yes) => Value::Bool(*yes),
+        DeValue::Datetime(time) => Value::Other(time.to_string()),
+        DeValue::Array(items) => Value::List(items.iter().map(node).collect()),
+        DeValue::Table(table) => table_value(table),
+    };
+    Node { at: value.span().start, value: made }
+}
