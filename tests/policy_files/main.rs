@@ -6,6 +6,7 @@ mod reading;
 mod round_trip;
 mod schema;
 mod shipped;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

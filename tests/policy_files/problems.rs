@@ -127,7 +127,7 @@ fn a_limit_is_of_one_kind() {
         ),
         ("{ window = { limit = 5 } }", "limit.window.period is missing"),
         ("{ window = 5 }", "limit.window is 5; it must be how many in which time"),
-        ("'100/s'", "limit is \"100/s\"; it must be a table of rate, burst"),
+        ("'100/s'", "limit is \"100/s\"; did you mean { window = \"100/s\" }? It must be one of {"),
     ];
     for (limit, says) in cases {
         let found = problems(&format!("[[rule]]\nname = 'a'\nkey = 'user'\nlimit = {limit}\n"));
@@ -164,6 +164,10 @@ fn rules_are_checked_as_wholes() {
         ),
         ("exempt = { users = 'a' }", "unknown field \"users\" in exempt; known: title, namespace, caller, "),
         ("exempt = { caller_type = 'TitlePlayerAccount' }", "did you mean \"title-player-account\"?"),
+        (
+            "match = 'profile'",
+            "match is \"profile\"; did you mean { api = \"profile\" }? It must be a table of api",
+        ),
         ("limits = []", "both limit and limits are there"),
         ("override = { key = 'a' }", "override is a table; it must be a list"),
         (
@@ -213,7 +217,7 @@ fn rules_are_checked_as_wholes() {
 #[test]
 fn broken_toml_is_told_with_the_rest_of_the_file() {
     let found = problems(
-        "name = 'a\nmatchin = 'all'\n[[rule]]\nname = 'a'\nkey = 'usr'\nlimit = { window = '5/s' \n",
+        "name = 'a\nmatchin = 'all'\n[[rule]]\nname = 'a'\nkey = 'usr'\nlimit = { window = '5/s' \nshadow = 5\n",
     );
     let lines: Vec<_> = found.iter().filter_map(tidegate::policy::Problem::line).collect();
     assert!(lines.contains(&1) && lines.contains(&2) && lines.contains(&5), "{found}");

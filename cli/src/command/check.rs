@@ -133,7 +133,7 @@ fn wrapped(text: &str, width: usize) -> String {
     let mut made = String::new();
     // The first line stands behind two spaces.
     let mut column = 2;
-    for word in text.split(' ') {
+    for word in words(text) {
         let length = word.chars().count();
         if !made.is_empty() {
             if column + 1 + length > width {
@@ -145,10 +145,27 @@ fn wrapped(text: &str, width: usize) -> String {
                 column += 1;
             }
         }
-        made.push_str(word);
+        made.push_str(&word);
         column += length;
     }
     made
+}
+
+/// The words between spaces; a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    const UNITS: [&str; 8] = ["s", "min", "h", "day", "days", "ms", "us", "ns"];
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', ';', '.']));
+        match words.last_mut() {
+            Some(last) if is_unit && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -160,5 +177,7 @@ mod tests {
         assert_eq!(wrapped("abc de fg hij", 10), "abc de\n      fg\n      hij");
         assert_eq!(wrapped("abcdefghijklmnop q", 10), "abcdefghijklmnop\n      q");
         assert_eq!(wrapped("", 10), "");
+        assert_eq!(wrapped("in 15 s.", 10), "in 15 s.");
+        assert_eq!(wrapped("up in 15 s.", 10), "up in\n      15 s.");
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum Shape {
     },
     /// Any of these.
     Either(&'static [Shape]),
+    /// What a message puts in words of its own.
+    Told(&'static str, &'static Shape),
 }
 
 /// A form of text.
@@ -92,6 +94,7 @@ impl Shape {
             Self::List(of) => format!("a list, each of it {}", of.allowed()),
             Self::Many { of, min: 0 } => format!("{}, or a list of such", of.allowed()),
             Self::Many { of, .. } => format!("{}, or a list of one or more such", of.allowed()),
+            Self::Told(what, _) => (*what).to_owned(),
             Self::Either(shapes) => {
                 let all: Vec<String> = shapes.iter().map(Shape::allowed).collect();
                 all.join(", or ")
@@ -181,6 +184,17 @@ const TEXTS: Shape = Shape::Many { of: &Shape::Text, min: 0 };
 const COUNT: Shape = Shape::Count { min: 1, max: u64::MAX };
 const QUOTAS: Shape = Shape::Either(&[Shape::Form(&QUOTA), Shape::Table(&WINDOW)]);
 
+const KEYS: Shape = Shape::Either(&[
+    Shape::Form(&KEY),
+    Shape::Table(&KEY_PART),
+    Shape::List(&Shape::Either(&[Shape::Form(&KEY), Shape::Table(&KEY_PART)])),
+]);
+const LIMITS: Shape = Shape::Told(LIMIT_WANTED, &Shape::Table(&LIMIT));
+
+/// What a limit may be.
+pub(super) const LIMIT_WANTED: &str = "one of { rate = \"100/s\", burst = 200 }, { window = \"100/15s\" }, { sliding = \"100/15s\" } \
+                            or { burst = \"30/15s\", sustain = \"100/5m\" }";
+
 pub(super) static POLICY: Table = Table {
     name: "policy",
     about: "A set of rules that limit requests",
@@ -211,16 +225,8 @@ pub(super) static RULE: Table = Table {
             "Unique in the policy; what clients are told, and what a reload knows the rule by",
         ),
         field("match", Shape::Table(&MATCH), "The requests that the rule is about; all, if left out"),
-        required(
-            "key",
-            Shape::Either(&[
-                Shape::Form(&KEY),
-                Shape::Table(&KEY_PART),
-                Shape::List(&Shape::Either(&[Shape::Form(&KEY), Shape::Table(&KEY_PART)])),
-            ]),
-            "What requests are counted under",
-        ),
-        field("limit", Shape::Table(&LIMIT), "What each key may have"),
+        required("key", Shape::Told(KEY.what, &KEYS), "What requests are counted under"),
+        field("limit", LIMITS, "What each key may have"),
         field(
             "limits",
             Shape::List(&Shape::Table(&LIMIT)),

@@ -4,23 +4,18 @@
 use std::collections::HashSet;
 
 use super::node::{Entry, Node, Value, quoted};
-use super::toml_text::Fault;
+use super::toml_text::{Fault, Parsed};
 
 /// How deep lists and tables may nest.
 const DEPTH_MAX: usize = 64;
 
 /// What could be read, if all of it could, and what could not.
-pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Fault>) {
+pub(super) fn parse(text: &str) -> Parsed {
     let mut parser = Parser { text, at: 0, twice: Vec::new() };
-    let node = parser.document();
+    let read = parser.document();
     let mut faults = parser.twice;
-    match node {
-        Ok(node) => (Some(node), faults),
-        Err(fault) => {
-            faults.push(fault);
-            (None, faults)
-        }
-    }
+    let node = read.map_err(|fault| faults.push(fault)).ok();
+    Parsed { node, faults, lost_from: None }
 }
 
 struct Parser<'a> {
@@ -30,10 +25,10 @@ struct Parser<'a> {
     twice: Vec<Fault>,
 }
 
-type Parsed<T> = Result<T, Fault>;
+type Step<T> = Result<T, Fault>;
 
 impl Parser<'_> {
-    fn document(&mut self) -> Parsed<Node> {
+    fn document(&mut self) -> Step<Node> {
         let node = self.node(0)?;
         self.skip_space();
         if self.at < self.text.len() { Err(self.wanted("the end of the text")) } else { Ok(node) }
@@ -64,7 +59,7 @@ impl Parser<'_> {
         (self.at, format!("expected {what}, found {found}"))
     }
 
-    fn node(&mut self, depth: usize) -> Parsed<Node> {
+    fn node(&mut self, depth: usize) -> Step<Node> {
         self.skip_space();
         let at = self.at;
         if depth > DEPTH_MAX {
@@ -80,7 +75,7 @@ impl Parser<'_> {
         Ok(Node { at, value })
     }
 
-    fn word(&mut self) -> Parsed<Value> {
+    fn word(&mut self) -> Step<Value> {
         let words = [
             ("true", Value::Bool(true)),
             ("false", Value::Bool(false)),
@@ -95,7 +90,7 @@ impl Parser<'_> {
         Err(self.wanted("a value"))
     }
 
-    fn table(&mut self, depth: usize) -> Parsed<Value> {
+    fn table(&mut self, depth: usize) -> Step<Value> {
         self.at += 1;
         let mut entries = Vec::new();
         let mut names = HashSet::new();
@@ -130,7 +125,7 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Parsed<Value> {
+    fn list(&mut self, depth: usize) -> Step<Value> {
         self.at += 1;
         let mut items = Vec::new();
         self.skip_space();
@@ -149,7 +144,7 @@ impl Parser<'_> {
         }
     }
 
-    fn digits(&mut self) -> Parsed<()> {
+    fn digits(&mut self) -> Step<()> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -157,7 +152,7 @@ impl Parser<'_> {
         if self.at == start { Err(self.wanted("a digit")) } else { Ok(()) }
     }
 
-    fn number(&mut self) -> Parsed<Value> {
+    fn number(&mut self) -> Step<Value> {
         let start = self.at;
         self.take(b'-');
         if !self.take(b'0') {
@@ -179,7 +174,7 @@ impl Parser<'_> {
         })
     }
 
-    fn string(&mut self) -> Parsed<String> {
+    fn string(&mut self) -> Step<String> {
         self.at += 1;
         let mut made = String::new();
         loop {
@@ -198,7 +193,7 @@ impl Parser<'_> {
         }
     }
 
-    fn escape(&mut self) -> Parsed<char> {
+    fn escape(&mut self) -> Step<char> {
         let start = self.at;
         self.at += 1;
         let Some(kind) = self.peek() else { return Err(self.wanted("a character")) };
@@ -220,7 +215,7 @@ impl Parser<'_> {
     }
 
     /// What follows `\u`: one unit of UTF-16, or the first of two.
-    fn unicode(&mut self, start: usize) -> Parsed<char> {
+    fn unicode(&mut self, start: usize) -> Step<char> {
         let first = self.hex()?;
         let mut units = vec![first];
         if (0xd800..0xdc00).contains(&first) && self.text[self.at..].starts_with("\\u") {
@@ -234,7 +229,7 @@ impl Parser<'_> {
         }
     }
 
-    fn hex(&mut self) -> Parsed<u16> {
+    fn hex(&mut self) -> Step<u16> {
         let digits = self.text.get(self.at..self.at + 4);
         match digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
             Some(digits) => {
@@ -252,13 +247,15 @@ mod tests {
 
     fn texts(text: &str) -> String {
         match parse(text) {
-            (Some(Node { value: Value::Text(made), .. }), faults) if faults.is_empty() => made,
-            other => panic!("{text}: {other:?}"),
+            Parsed { node: Some(Node { value: Value::Text(made), .. }), faults, .. } if faults.is_empty() => {
+                made
+            }
+            other => panic!("{text}: {:?}", other.faults),
         }
     }
 
     fn fault(text: &str) -> Fault {
-        let (_, mut faults) = parse(text);
+        let mut faults = parse(text).faults;
         assert_eq!(faults.len(), 1, "{text}: {faults:?}");
         faults.remove(0)
     }
@@ -295,7 +292,7 @@ mod tests {
 
     #[test]
     fn numbers_are_whole_or_as_written() {
-        let number = |text: &str| parse(text).0.map(|node| node.value);
+        let number = |text: &str| parse(text).node.map(|node| node.value);
         assert_eq!(number("18446744073709551615"), Some(Value::Whole(u64::MAX)));
         for odd in ["18446744073709551616", "-1", "1.5", "1e3", "-0"] {
             assert_eq!(number(odd), Some(Value::Number(odd.to_owned())), "{odd}");

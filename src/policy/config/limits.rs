@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::fields::{LIMIT, OPENS, Shape, WINDOW};
+use super::fields::{LIMIT, LIMIT_WANTED, OPENS, Shape, WINDOW};
 use super::length;
-use super::node::{Node, Value};
+use super::node::{Node, Value, quoted};
 use super::problem::Problem;
 use super::reader::{Fields, Given, Reader};
 use crate::error::ConfigError;
@@ -79,6 +79,14 @@ impl Reader<'_> {
 
     /// What a table says, whether or not a limiter could honour it.
     fn limit<'n>(&mut self, node: &'n Node, path: String, opens: Option<Alignment>) -> Option<Read<'n>> {
+        if !matches!(node.value, Value::Table(_)) {
+            let meant = match &node.value {
+                Value::Text(text) => length::quota(text).map(|_| format!("{{ window = {} }}", quoted(text))),
+                _ => None,
+            };
+            self.not_allowed(node, &path, LIMIT_WANTED, meant.as_deref());
+            return None;
+        }
         let fields = self.fields(node, &path, &LIMIT)?;
         let named: Vec<_> = KINDS.iter().filter(|(name, ..)| fields.get(name).is_some()).collect();
         let (kind, what, belongs) = match named[..] {
@@ -257,9 +265,6 @@ impl Reader<'_> {
         self.report(at, if allowed.is_empty() { problem } else { problem.with_allowed(allowed) });
     }
 }
-
-const LIMIT_WANTED: &str = "one of { rate = \"100/s\", burst = 200 }, { window = \"100/15s\" }, { sliding = \"100/15s\" } \
-                            or { burst = \"30/15s\", sustain = \"100/5m\" }";
 
 /// The fields that an error is about; the first that is there is to blame.
 fn blamed(error: &ConfigError) -> impl Iterator<Item = &'static str> {

@@ -64,8 +64,7 @@ impl Rules {
     /// # Ok::<(), tidegate::policy::Problems>(())
     /// ```
     pub fn from_toml(text: &str, file_name: &str) -> Result<Self, Problems> {
-        let (node, faults) = toml_text::parse(text);
-        rules::decode(text, file_name, Some(&node), faults)
+        rules::decode(text, file_name, toml_text::parse(text))
     }
 
     /// What a policy in JSON says: the same fields as in TOML, the rules in a list called `rule`.
@@ -81,8 +80,7 @@ impl Rules {
     /// # Ok::<(), tidegate::policy::Problems>(())
     /// ```
     pub fn from_json(text: &str, file_name: &str) -> Result<Self, Problems> {
-        let (node, faults) = json_text::parse(text);
-        rules::decode(text, file_name, node.as_ref(), faults)
+        rules::decode(text, file_name, json_text::parse(text))
     }
 
     /// What a policy file says; its name ends in `.toml` or `.json`. At most 16 MiB are read.

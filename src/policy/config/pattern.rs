@@ -1,7 +1,7 @@
 //! Patterns, and what is made of them: which requests a rule is about, and which it leaves alone.
 
 use super::fields::{ENTITY_TYPES, EXEMPT, MATCH, Shape};
-use super::node::{Node, quoted};
+use super::node::{Entry, Node, Value, quoted};
 use super::problem::Problem;
 use super::reader::{Fields, Reader, nearest};
 use crate::policy::{Exempt, Matcher, Pattern};
@@ -57,6 +57,11 @@ fn near_kind(text: &str) -> Option<&'static str> {
 impl Reader<'_> {
     pub(super) fn matcher(&mut self, rule: &Fields<'_>) -> Matcher {
         let Some(given) = rule.get("match") else { return Matcher::default() };
+        if let Value::Text(api) = &given.node.value {
+            let meant = format!("{{ api = {} }}", quoted(api));
+            self.not_allowed(given.node, &rule.path("match"), &given.shape().allowed(), Some(&meant));
+            return Matcher::default();
+        }
         let Some(fields) = self.fields(given.node, &rule.path("match"), &MATCH) else {
             return Matcher::default();
         };
@@ -87,7 +92,7 @@ impl Reader<'_> {
         let (entries, shape) = self.map(fields, "attribute");
         let Some(shape) = shape else { return Vec::new() };
         let path = fields.path("attribute");
-        let pair = |entry: &super::node::Entry| {
+        let pair = |entry: &Entry| {
             (entry.name.clone(), self.patterns_in(&entry.node, &format!("{path}.{}", entry.name), shape))
         };
         entries.iter().map(pair).collect()

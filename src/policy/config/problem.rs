@@ -132,7 +132,9 @@ impl fmt::Display for Problem {
         }
         write!(f, ": {}", self.says)?;
         if let Some(suggestion) = &self.suggestion {
-            write!(f, "; did you mean {suggestion:?}?")?;
+            // A piece of TOML has quotes of its own.
+            let quote = if suggestion.contains('"') { "" } else { "\"" };
+            write!(f, "; did you mean {quote}{suggestion}{quote}?")?;
         }
         match (&self.allowed, &self.suggestion) {
             (Some(allowed), None) => write!(f, "; {allowed}"),

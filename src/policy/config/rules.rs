@@ -8,23 +8,21 @@ use super::limits::Read;
 use super::node::{Node, Value, quoted};
 use super::problem::{Lines, Problem, Problems};
 use super::reader::{Fields, Reader};
-use super::toml_text::Fault;
+use super::toml_text::{Fault, Parsed};
 use crate::policy::{Cost, KeyPart, OnRefusal, Override, Rule, Rules};
 use crate::settings::MAX_KEYS_DEFAULT;
 
 /// The share of a limit that is worth a warning, unless a rule says otherwise.
 const WARN_PERCENT_DEFAULT: u8 = 80;
 
-/// The rules that a text says, which was read into `node` with these faults.
-pub(super) fn decode(
-    text: &str,
-    file: &str,
-    node: Option<&Node>,
-    faults: Vec<Fault>,
-) -> Result<Rules, Problems> {
+/// The rules that a text says, of which this was read.
+pub(super) fn decode(text: &str, file: &str, parsed: Parsed) -> Result<Rules, Problems> {
     let mut reader = Reader::new(Lines::new(text));
-    let rules = node.map(|node| reader.policy(node)).unwrap_or_default();
-    let problems = told(reader, file, faults);
+    let rules = parsed.node.as_ref().map(|node| reader.policy(node)).unwrap_or_default();
+    if let Some(lost_from) = parsed.lost_from {
+        reader.met.retain(|met| met.at < lost_from);
+    }
+    let problems = told(reader, file, parsed.faults);
     if problems.is_empty() { Ok(rules) } else { Err(Problems::new(problems)) }
 }
 

@@ -68,6 +68,7 @@ fn of_field(field: &Field) -> Node {
 fn of_shape(shape: &Shape) -> Node {
     let kind = |name: &str| ("type", Some(Node::text(name)));
     match shape {
+        Shape::Told(_, of) => of_shape(of),
         Shape::Text => table([kind("string")]),
         Shape::Form(form) => {
             let pattern = (!form.pattern.is_empty()).then(|| Node::text(form.pattern));

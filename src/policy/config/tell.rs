@@ -1,5 +1,7 @@
 //! What a rule means, in a sentence or two.
 
+use std::time::Duration;
+
 use super::length::told;
 use crate::limit::{Alignment, Limit, Shape, Window};
 use crate::policy::{Cost, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Rule};
@@ -70,9 +72,9 @@ impl Rule {
                     } else {
                         String::new()
                     };
-                    let period = told(rate.period());
+                    let period = each_period(rate.period());
                     parts.push(format!(
-                        "{}{noun} in {period} on average, up to {} at once",
+                        "{}{noun} {period} on average, up to {} at once",
                         grouped(rate.tokens()),
                         grouped(burst)
                     ));
@@ -143,8 +145,27 @@ fn who(key: &[KeyPart]) -> String {
     format!("each {}", joined(key.iter().map(part).collect(), "and"))
 }
 
+/// `a second`, `15 s`.
+fn each_period(period: Duration) -> String {
+    match period.as_nanos() {
+        1_000_000_000 => "a second".to_owned(),
+        60_000_000_000 => "a minute".to_owned(),
+        3_600_000_000_000 => "an hour".to_owned(),
+        86_400_000_000_000 => "a day".to_owned(),
+        _ => format!("in {}", told(period)),
+    }
+}
+
+fn patterns(wanted: &[Pattern]) -> String {
+    if wanted.is_empty() {
+        return "nothing".to_owned();
+    }
+    joined(wanted.iter().map(pattern).collect(), "or")
+}
+
 fn pattern(wanted: &Pattern) -> String {
     match wanted {
+        Pattern::Prefix(text) if text.is_empty() => "anything".to_owned(),
         Pattern::Exact(text) => text.clone(),
         wanted => super::pattern::pattern_text(wanted),
     }
@@ -155,11 +176,11 @@ fn scope(name: &str, matcher: &Matcher) -> String {
     let says_it = matches!(&matcher.apis[..], [Pattern::Exact(api)] if api == name);
     let mut scope = String::new();
     if !matcher.apis.is_empty() && !says_it {
-        scope = format!("on {}", joined(matcher.apis.iter().map(pattern).collect(), "or"));
+        scope = format!("on {}", patterns(&matcher.apis));
     }
     for (name, wanted) in &matcher.attributes {
         let word = if scope.is_empty() { "where" } else { " where" };
-        scope.push_str(&format!("{word} {name:?} is {}", joined(wanted.iter().map(pattern).collect(), "or")));
+        scope.push_str(&format!("{word} {name:?} is {}", patterns(wanted)));
     }
     if scope.is_empty() { scope } else { scope + ", " }
 }
@@ -203,7 +224,7 @@ fn exempt_told(exempt: &Exempt) -> Option<String> {
     add("caller type", exempt.caller_types.iter().map(|kind| name(kind).to_owned()).collect());
     add("API", exempt.apis.iter().map(pattern).collect());
     for (name, wanted) in &exempt.attributes {
-        parts.push(format!("{name:?} of {}", joined(wanted.iter().map(pattern).collect(), "or")));
+        parts.push(format!("{name:?} of {}", patterns(wanted)));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }

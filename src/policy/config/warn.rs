@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::length::told;
 use super::pattern::pattern_text;
 use crate::limit::{Alignment, Limit, Shape, Window};
-use crate::policy::{Cost, KeyPart, Matching, OnRefusal, Pattern, Rule, Rules};
+use crate::policy::{Cost, Exempt, KeyPart, Matching, OnRefusal, Pattern, Rule, Rules};
 
 /// Fewer addresses than this fill up in minutes.
 const ADDRESSES_MIN: usize = 10_000;
@@ -225,8 +225,9 @@ fn never_reached(part: &Part, other: &Part) -> bool {
         Of::Window(one) => {
             if let Of::Window(short) = other.of {
                 let (long_ns, short_ns) = (one.period().as_nanos(), short.period().as_nanos().max(1));
+                // Elsewhere each limit has phases or openings of its own.
                 let tiles = part.limit == other.limit
-                    || (part.alignment == other.alignment && part.alignment != Alignment::FirstRequest);
+                    || (part.alignment == Alignment::Clock && other.alignment == Alignment::Clock);
                 if tiles && long_ns % short_ns == 0 {
                     return (long_ns / short_ns).saturating_mul(short.limit().into()) <= one.limit().into();
                 }
@@ -249,8 +250,11 @@ fn never_reached(part: &Part, other: &Part) -> bool {
     }
 }
 
-/// Whether `first` is about every request that `rule` is about.
+/// Whether `first` is about every request that `rule` is about. What it leaves alone may be meant for those behind it.
 fn hides(first: &Rule, rule: &Rule) -> bool {
+    if first.exempt != Exempt::default() {
+        return false;
+    }
     let (wide, narrow) = (&first.matcher, &rule.matcher);
     let all = [Pattern::Prefix(String::new())];
     let apis = if narrow.apis.is_empty() { &all[..] } else { &narrow.apis };

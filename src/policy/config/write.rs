@@ -220,15 +220,15 @@ fn limit(limit: &Limit, opens_default: Alignment) -> Node {
 
 /// A line of TOML.
 fn line(text: &mut String, name: &str, node: &Node) {
-    let _ = writeln!(text, "{name} = {}", toml(node));
+    let _ = writeln!(text, "{name} = {}", as_toml(node));
 }
 
-fn toml(node: &Node) -> String {
+fn as_toml(node: &Node) -> String {
     match &node.value {
-        Value::List(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        Value::List(items) => format!("[{}]", items.iter().map(as_toml).collect::<Vec<_>>().join(", ")),
         Value::Table(entries) if entries.is_empty() => "{}".to_owned(),
         Value::Table(entries) => {
-            let field = |entry: &Entry| format!("{} = {}", toml_name(&entry.name), toml(&entry.node));
+            let field = |entry: &Entry| format!("{} = {}", toml_name(&entry.name), as_toml(&entry.node));
             format!("{{ {} }}", entries.iter().map(field).collect::<Vec<_>>().join(", "))
         }
         _ => plain(node),
