@@ -3,6 +3,8 @@
 //! What is told stands in the `.txt` beside each policy; `TIDEGATE_WRITE_GOLDEN=1 cargo test -p tidegate-cli --test check`
 //! writes it anew, and the change is to be read like any other.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 mod common;
 
 use std::path::{Path, PathBuf};

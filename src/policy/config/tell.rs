@@ -110,7 +110,7 @@ fn grouped(number: u64) -> String {
     }
     let mut made = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             made.push(' ');
         }
         made.push(digit);
@@ -222,7 +222,7 @@ fn exempt_told(exempt: &Exempt) -> Option<String> {
         super::fields::ENTITY_TYPES.iter().find(|(_, known)| known == kind).map_or("", |(name, _)| name)
     };
     add("caller type", exempt.caller_types.iter().map(|kind| name(kind).to_owned()).collect());
-    add("API", exempt.apis.iter().map(pattern).collect());
+    add("API", exempt.apis.iter().map(super::pattern::pattern_text).collect());
     for (name, wanted) in &exempt.attributes {
         parts.push(format!("{name:?} of {}", patterns(wanted)));
     }

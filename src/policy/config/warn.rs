@@ -228,7 +228,7 @@ fn never_reached(part: &Part, other: &Part) -> bool {
                 // Elsewhere each limit has phases or openings of its own.
                 let tiles = part.limit == other.limit
                     || (part.alignment == Alignment::Clock && other.alignment == Alignment::Clock);
-                if tiles && long_ns % short_ns == 0 {
+                if tiles && long_ns.is_multiple_of(short_ns) {
                     return (long_ns / short_ns).saturating_mul(short.limit().into()) <= one.limit().into();
                 }
             }

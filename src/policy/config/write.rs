@@ -79,7 +79,7 @@ impl Rules {
     }
 
     /// What stands before the rules, and the rules.
-    fn nodes(&self) -> Result<(Vec<(&'static str, Node)>, Vec<Node>), Unwritable> {
+    fn nodes(&self) -> Result<(Head, Vec<Node>), Unwritable> {
         let head = [
             ("name", (!self.name.is_empty()).then(|| Node::text(self.name.clone()))),
             ("counting", unless_default(self.counting, &COUNTINGS)),
@@ -90,6 +90,9 @@ impl Rules {
         Ok((head, rules))
     }
 }
+
+/// The fields that a policy has beside its rules.
+type Head = Vec<(&'static str, Node)>;
 
 /// A table of those fields that are there.
 pub(super) fn table<N: Into<String>>(fields: impl IntoIterator<Item = (N, Option<Node>)>) -> Node {
