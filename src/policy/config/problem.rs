@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// let text = "[[rule]]\nname = 'profile'\nkey = 'user'\nlimit = { rate = '10/s', brust = 30 }\n";
 /// let problems = Rules::from_toml(text, "limits.toml").unwrap_err();
 /// let first = problems.iter().next().unwrap();
-/// assert_eq!((first.line(), first.column()), (Some(4), Some(27)));
+/// assert_eq!((first.line(), first.column()), (Some(4), Some(26)));
 /// assert_eq!(first.suggestion(), Some("burst"));
 /// assert!(first.to_string().starts_with(
-///     "limits.toml:4:27: rule \"profile\": unknown field \"brust\" in limit; did you mean \"burst\"? Known: rate, "
+///     "limits.toml:4:26: rule \"profile\": unknown field \"brust\" in limit; did you mean \"burst\"? Known: rate, "
 /// ));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
