@@ -10,6 +10,8 @@ mod error;
 mod exact;
 mod limit;
 mod limiter;
+#[cfg(feature = "policy")]
+pub mod policy;
 #[cfg(feature = "tokio")]
 mod queue;
 mod receipt;

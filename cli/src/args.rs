@@ -26,6 +26,9 @@ pub enum Command {
     /// Measure how many checks a second this machine can do
     #[command(long_about = BENCH_LONG, after_help = BENCH_AFTER, after_long_help = BENCH_AFTER_LONG)]
     Bench(BenchArgs),
+    /// Check policy files, and tell what their rules mean
+    #[command(long_about = CHECK_LONG, after_help = CHECK_AFTER, after_long_help = CHECK_AFTER_LONG)]
+    Check(CheckArgs),
     /// Write the access log that the bundled sample was made with
     #[command(hide = true)]
     SampleLog(SampleLogArgs),
@@ -182,6 +185,58 @@ Exit status:
 little memory, or a check was answered wrongly
   2  the command line is wrong";
 
+const CHECK_LONG: &str = "\
+Check policy files, and tell what their rules mean.
+
+Everything that is wrong with a file is told at once, a line each: where it stands, which rule, what was found, what \
+may stand there, and the spelling that comes nearest. Of a file that is right, each rule is told in a sentence, with \
+what is most likely not meant: a limit that can never refuse, a rule that nothing reaches, a table too small for its keys.";
+
+const CHECK_AFTER: &str = "\
+Examples:
+  tidegate check limits.toml
+  tidegate check --strict --quiet policies/*.toml
+
+--help tells the exit statuses.";
+
+const CHECK_AFTER_LONG: &str = "\
+Examples:
+  tidegate check limits.toml
+    what is wrong with it, or what it means
+  tidegate check --strict --quiet policies/*.toml
+    nothing but what is wrong or odd, for CI
+
+Files:
+  TOML (.toml) or JSON (.json). docs/policy.md \
+describes the format, policies/policy.schema.json \
+is its schema, and policies/ has four to begin from.
+
+Exit status:
+  0  every file can be used
+  1  with --strict: something is odd
+  2  a file is wrong or cannot be read, or the \
+command line is wrong";
+
+/// What `check` is asked to do.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The policy files, TOML or JSON
+    #[arg(required = true, value_name = "POLICY")]
+    pub policies: Vec<PathBuf>,
+
+    /// End with status 1 if there is a warning
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Tell mistakes and warnings alone, not what rules mean
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// When to colour the report; auto heeds NO_COLOR and where the report goes
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub color: Color,
+}
+
 /// What `bench` is asked to do.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
@@ -331,7 +386,8 @@ mod tests {
 
     #[test]
     fn what_is_to_be_typed_fits_narrow_terminals() {
-        let texts = [REPLAY_AFTER, REPLAY_AFTER_LONG, BENCH_AFTER, BENCH_AFTER_LONG];
+        let texts =
+            [REPLAY_AFTER, REPLAY_AFTER_LONG, BENCH_AFTER, BENCH_AFTER_LONG, CHECK_AFTER, CHECK_AFTER_LONG];
         let lines = texts.into_iter().flat_map(str::lines);
         let typed = lines.filter(|line| line.contains("  tidegate ") || line.contains(" | "));
         let widths: Vec<usize> = typed.map(str::len).collect();

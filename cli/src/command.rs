@@ -1,6 +1,7 @@
 //! What each subcommand does, step by step, and with what exit status it ends.
 
 mod bench;
+mod check;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -23,6 +24,7 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Replay(args) => replay(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Check(args) => check::check(&args),
         Command::SampleLog(args) => sample_log(&args),
     };
     match result {

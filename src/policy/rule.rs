@@ -1,0 +1,209 @@
+//! What a policy says: plain values, as a file or a builder gives them. Nothing here is checked; a policy that is built from
+//! them is.
+
+use std::sync::Arc;
+
+use crate::limit::Limit;
+use crate::table::OnFull;
+
+/// Everything that a policy says.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// What people call it.
+    pub name: String,
+    /// How the rules that match one request count it.
+    pub counting: Counting,
+    /// Which of the rules that match count it.
+    pub matching: Matching,
+    /// The rules, in their order.
+    pub rules: Vec<Rule>,
+}
+
+/// How the rules that match a request count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Counting {
+    /// Each for itself, whether or not another refuses the request.
+    #[default]
+    EveryRule,
+    /// All of them or, if one refuses, none.
+    AllOrNothing,
+}
+
+/// Which of the rules that match a request are asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Matching {
+    /// All of them.
+    #[default]
+    All,
+    /// The first in their order.
+    First,
+}
+
+/// One rule: these requests, counted under this key, may be so many.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Unique in its policy; what clients are told, and what a reload knows the rule by.
+    pub name: String,
+    /// The requests that it is about.
+    pub matcher: Matcher,
+    /// What they are counted under; nothing: all of them together.
+    pub key: Vec<KeyPart>,
+    /// What each key may have; several tiers at once, each with a count of its own.
+    pub limits: Vec<Limit>,
+    /// The requests that it leaves alone although they match.
+    pub exempt: Exempt,
+    /// Keys that have other limits.
+    pub overrides: Vec<Override>,
+    /// Decides and reports, and never refuses.
+    pub shadow: bool,
+    /// What a request costs.
+    pub cost: Cost,
+    /// Whether requests that it refuses count in its windows. (A bucket counts none.)
+    pub on_refusal: OnRefusal,
+    /// The share of a limit, in percent, that is worth a warning: 1 to 100.
+    pub warn_percent: u8,
+    /// Keys that it has room for.
+    pub max_keys: usize,
+    /// What happens to a new key that finds no room.
+    pub on_full: OnFull,
+}
+
+/// Which requests a rule is about: those that meet every condition given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matcher {
+    /// The API's (service's, route's) name is one of these; empty: any.
+    pub apis: Vec<Pattern>,
+    /// Each of these attributes is there and is one of the patterns beside it.
+    pub attributes: Vec<(String, Vec<Pattern>)>,
+}
+
+/// A text to be met.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Pattern {
+    /// This text and no other.
+    Exact(String),
+    /// Any text that begins so.
+    Prefix(String),
+    /// `*` stands for any number of characters, `?` for one.
+    Glob(String),
+}
+
+/// A part of a key. A key is composed of one or several.
+#[derive(Clone)]
+pub enum KeyPart {
+    /// The title's id.
+    Title,
+    /// The namespace's id.
+    Namespace,
+    /// The caller's id.
+    User,
+    /// The network that the client's address is in, by so many leading bits of it.
+    ClientIp {
+        /// Of an IPv4 address, 32 for all of it.
+        v4_bits: u8,
+        /// Of an IPv6 address, 64 for the usual network of one client.
+        v6_bits: u8,
+    },
+    /// Whom a game back end counts a call against: the address of a caller who is not authenticated; the caller if no target
+    /// is named, or the caller is a player (`MasterPlayerAccount`, `TitlePlayerAccount`, `Character`); else the target.
+    Entity,
+    /// The value of an attribute.
+    Attribute(String),
+    /// What a function of the user's makes of a request, with a name for messages. Of code only; no file can say it.
+    Custom(&'static str, CustomKey),
+}
+
+impl std::fmt::Debug for KeyPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Title => f.write_str("title"),
+            Self::Namespace => f.write_str("namespace"),
+            Self::User => f.write_str("user"),
+            Self::ClientIp { v4_bits, v6_bits } => write!(f, "client_ip/{v4_bits}/{v6_bits}"),
+            Self::Entity => f.write_str("entity"),
+            Self::Attribute(name) => write!(f, "attribute:{name}"),
+            Self::Custom(name, _) => write!(f, "custom:{name}"),
+        }
+    }
+}
+
+/// A function that makes a part of a key of a request.
+pub type CustomKey = Arc<dyn Fn(&super::Request<'_>, &mut dyn std::hash::Hasher) + Send + Sync>;
+
+/// The requests that a rule leaves alone: those that meet any of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exempt {
+    /// Titles by id: those published before a date, for one.
+    pub titles: Vec<String>,
+    /// Namespaces by id.
+    pub namespaces: Vec<String>,
+    /// Callers by id.
+    pub callers: Vec<String>,
+    /// Callers of these types.
+    pub caller_types: Vec<EntityType>,
+    /// APIs.
+    pub apis: Vec<Pattern>,
+    /// Attributes of which one has one of these values.
+    pub attributes: Vec<(String, Vec<Pattern>)>,
+}
+
+/// Other limits for one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The key, part by part, each as text; an address part as a network, `192.0.2.0/24`, or an address in it.
+    pub key: Vec<String>,
+    /// As many as the rule has, and each of the same kind and periods as the rule's in its place.
+    pub limits: Vec<Limit>,
+}
+
+/// What a request costs; never less than 1, so that no cost that somebody computes as 0 passes for free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// The same for each.
+    Fixed(u64),
+    /// What the request says it costs.
+    OfRequest,
+    /// The number in an attribute; 1 where there is none.
+    Attribute(String),
+}
+
+/// Whether refused requests count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnRefusal {
+    /// They do, as requests that pass do.
+    #[default]
+    Count,
+    /// They do not.
+    Ignore,
+}
+
+/// What a caller or a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EntityType {
+    /// A namespace (a publisher's).
+    Namespace,
+    /// A title.
+    Title,
+    /// A player over all titles of a namespace.
+    MasterPlayerAccount,
+    /// A player in one title.
+    TitlePlayerAccount,
+    /// A character of a player's.
+    Character,
+    /// A group of entities.
+    Group,
+    /// A server that a title runs.
+    GameServer,
+    /// Whatever else a back end knows, by its own name for it in an attribute.
+    Other,
+}
+
+/// A caller or a target: what it is, and its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Entity<'a> {
+    /// What it is.
+    pub kind: EntityType,
+    /// Its id.
+    pub id: &'a str,
+}
