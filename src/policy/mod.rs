@@ -1,10 +1,28 @@
 //! Rules instead of single limiters: which requests are limited, under which key, by what.
 
+mod book;
+mod changes;
+mod engine;
+mod entity;
+mod error;
+mod evaluate;
+mod glob;
+mod key;
+mod matcher;
+mod names;
+mod reload;
 mod request;
 mod rule;
+mod shares;
+mod verdict;
 
+pub use changes::Changes;
+pub use engine::{Policy, PolicyBuilder};
+pub use entity::UnknownEntityType;
+pub use error::PolicyError;
 pub use request::Request;
 pub use rule::{
-    Cost, Counting, Entity, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override, Pattern,
-    Rule, Rules,
+    Cost, Counting, CustomKey, Entity, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override,
+    Pattern, Rule, Rules,
 };
+pub use verdict::{LimitState, RuleState, Verdict};
