@@ -85,7 +85,7 @@ impl Verdict {
     }
 
     /// The rules that are about the request, in their order.
-    pub fn rules(&self) -> impl Iterator<Item = RuleState<'_>> {
+    pub fn rules(&self) -> impl ExactSizeIterator<Item = RuleState<'_>> {
         (0..self.matched.len()).map(|at| RuleState { verdict: self, at })
     }
 
