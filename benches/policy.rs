@@ -140,8 +140,19 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
+    // One of the three alone, for a profiler to watch: `-- 1k`.
+    let is_wanted = |name: &str| {
+        let mut wanted = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).peekable();
+        wanted.peek().is_none() || wanted.any(|wanted| wanted == name)
+    };
     let rounds = 41;
-    three_rules_beside_one_check(1_000_000, rounds);
-    three_rules_beside_one_check(1_000, rounds);
-    many_rules_beside_few(rounds);
+    if is_wanted("1m") {
+        three_rules_beside_one_check(1_000_000, rounds);
+    }
+    if is_wanted("1k") {
+        three_rules_beside_one_check(1_000, rounds);
+    }
+    if is_wanted("matching") {
+        many_rules_beside_few(rounds);
+    }
 }

@@ -23,7 +23,8 @@ const LIMITS_MAX: usize = 8;
 /// What limiters are made with.
 pub(super) struct Making<C> {
     pub(super) clock: C,
-    pub(super) seed: Option<u64>,
+    /// Every limiter hashes by it, so that a key that several rules share is hashed once for all of them.
+    pub(super) seed: u64,
     /// What custom parts of keys are hashed with, the same for as long as the policy lives.
     pub(super) digests: Hashing,
 }
@@ -41,6 +42,8 @@ pub(super) struct Book<C> {
 pub(super) struct Ruling<C> {
     pub(super) rule: Rule,
     pub(super) exemptions: Exemptions,
+    /// Rules of the same number make the same key of every request.
+    pub(super) key_number: usize,
     /// One for each limit, in their order.
     pub(super) limiters: Box<[Arc<Limiter<C>>]>,
 }
@@ -68,14 +71,17 @@ impl<C: Clock + Clone> Book<C> {
         before: Option<&Self>,
     ) -> Result<(Self, Vec<ToSet<C>>, Changes), PolicyError> {
         check_names(&rules)?;
-        let (mut rulings, mut to_set, mut changes) = (Vec::new(), Vec::new(), Changes::default());
+        let (mut rulings, mut to_set, mut changes) =
+            (Vec::<Ruling<C>>::new(), Vec::new(), Changes::default());
         for rule in rules.rules {
             check(&rule)?;
             overridden(&rule)?;
             let old = before.and_then(|book| book.rules.iter().find(|old| old.rule.name == rule.name));
             let (limiters, change) = limiters(&rule, making, old, &mut to_set)?;
             changes.add(&rule.name, change);
-            rulings.push(Ruling { exemptions: Exemptions::new(&rule.exempt), limiters, rule });
+            let alike = rulings.iter().position(|other| has_same_key(&other.rule, &rule));
+            let key_number = alike.unwrap_or(rulings.len());
+            rulings.push(Ruling { exemptions: Exemptions::new(&rule.exempt), key_number, limiters, rule });
         }
         if let Some(book) = before {
             let is_gone = |name: &String| !rulings.iter().any(|ruling| ruling.rule.name == *name);
@@ -159,18 +165,17 @@ fn limiters<C: Clock + Clone>(
 
 fn make<C: Clock + Clone>(rule: &Rule, limit: Limit, making: &Making<C>) -> Result<Limiter<C>, ConfigError> {
     let builder = Limiter::builder(limit).max_keys(rule.max_keys).on_full(rule.on_full);
-    let builder = match making.seed {
-        Some(seed) => builder.seed(seed),
-        None => builder,
-    };
-    builder.clock(making.clock.clone()).build()
+    builder.seed(making.seed).clock(making.clock.clone()).build()
 }
 
 /// Whether what one rule has counted means the same under the other: the same keys, in tables of the same kind.
 fn counts_alike(one: &Rule, other: &Rule) -> bool {
+    has_same_key(one, other) && (one.max_keys, one.on_full) == (other.max_keys, other.on_full)
+}
+
+fn has_same_key(one: &Rule, other: &Rule) -> bool {
     one.key.len() == other.key.len()
         && one.key.iter().zip(&other.key).all(|(one, other)| key::is_same(one, other))
-        && (one.max_keys, one.on_full) == (other.max_keys, other.on_full)
 }
 
 /// The place where a rule's overrides will be handed to its limiters.

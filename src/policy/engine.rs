@@ -149,8 +149,9 @@ impl<C: Clock + Clone + 'static> PolicyBuilder<C> {
             Choice::Given(clock) => clock,
             Choice::Later(make) => make(),
         };
-        let digests = self.seed.map_or_else(Hashing::random, Hashing::seeded);
-        let making = Making { clock, seed: self.seed, digests };
+        // By itself one that nobody can guess.
+        let seed = self.seed.unwrap_or_else(|| Hashing::random().seeds()[0]);
+        let making = Making { clock, seed, digests: Hashing::seeded(seed) };
         let (book, _, _) = Book::new(self.rules, &making, None)?;
         Ok(Policy { current: Current::new(book), changing: Mutex::new(Changing { making, last: None }) })
     }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::book::{Book, Ruling};
 use super::key::Key;
+use super::matcher::Found;
 use super::request::Request;
 use super::rule::{Cost, Counting};
 use super::verdict::{Answer, Verdict};
@@ -108,14 +109,49 @@ fn number(text: &str) -> u64 {
 }
 
 impl<C: Clock> Book<C> {
-    /// Decides the request and counts it, as the policy says.
-    #[inline]
+    /// Decides the request and counts it, as the policy says. Not inlined, so that the verdict is made where the caller wants
+    /// it.
+    #[inline(never)]
     pub(super) fn check(&self, request: &Request<'_>, verdict: &mut Verdict) {
         match self.counting {
-            Counting::EveryRule => {
-                self.each(request, None, verdict, |count| count.limiter.check_n(&count.key, count.cost))
-            }
+            Counting::EveryRule => self.check_each(request, verdict),
             Counting::AllOrNothing => self.check_all_or_nothing(request, verdict),
+        }
+    }
+
+    /// Every limit of every rule counts. All keys are hashed first, and the lines of all tables asked for, so that they come
+    /// at the same time.
+    #[inline]
+    fn check_each(&self, request: &Request<'_>, verdict: &mut Verdict) {
+        let mut found = Found::new();
+        self.matchers.find(request, &mut found);
+        let mut hashes = SmallVec::<[Option<u64>; 8]>::new();
+        let mut last = (usize::MAX, 0);
+        for &number in &found {
+            let ruling = &self.rules[number as usize];
+            if ruling.exemptions.holds(request) {
+                hashes.push(None);
+                continue;
+            }
+            // Of rules in a row that count by the same key, the first hashes it for all.
+            if last.0 != ruling.key_number {
+                let key = Key::new(&ruling.rule.key, request, &self.digests);
+                last =
+                    (ruling.key_number, ruling.limiters.first().map_or(0, |limiter| limiter.hash_of(&key)));
+            }
+            hashes.push(Some(last.1));
+            for limiter in &ruling.limiters {
+                limiter.fetch(last.1);
+            }
+        }
+        for (&number, &hash) in found.iter().zip(&hashes) {
+            let ruling = &self.rules[number as usize];
+            verdict.begin(number, hash.is_none());
+            let Some(hash) = hash else { continue };
+            let cost = ruling.cost(request);
+            for limiter in &ruling.limiters {
+                verdict.add(limiter.check_hashed(hash, cost), ruling.rule.shadow);
+            }
         }
     }
 
@@ -130,7 +166,6 @@ impl<C: Clock> Book<C> {
     }
 
     /// Asks every limit of every rule that is about the request, in order.
-    #[inline(always)]
     fn each(
         &self,
         request: &Request<'_>,
@@ -138,7 +173,9 @@ impl<C: Clock> Book<C> {
         verdict: &mut Verdict,
         ask: impl Fn(Count<'_, C>) -> Answer,
     ) {
-        for &number in &self.matchers.find(request) {
+        let mut found = Found::new();
+        self.matchers.find(request, &mut found);
+        for &number in &found {
             let ruling = &self.rules[number as usize];
             let is_exempt = ruling.exemptions.holds(request);
             verdict.begin(number, is_exempt);
@@ -154,7 +191,8 @@ impl<C: Clock> Book<C> {
 
     /// The rules that count are one group; each shadow rule is a group by itself, whatever the others say.
     fn check_all_or_nothing(&self, request: &Request<'_>, verdict: &mut Verdict) {
-        let found = self.matchers.find(request);
+        let mut found = Found::new();
+        self.matchers.find(request, &mut found);
         let rulings = found.iter().map(|&number| (number, &self.rules[number as usize]));
         let asked =
             rulings.clone().filter(|(_, ruling)| !ruling.rule.shadow && !ruling.exemptions.holds(request));

@@ -1,14 +1,17 @@
 //! Which rules are about a request, without asking each of them.
 //!
-//! Rules are found by what the API's name must be: an exact one by a look-up of the whole name; a prefix, and what a glob
-//! begins with, by one look-up for each length that such beginnings have and that is no longer than the name. Rules for
-//! whichever API are found by an attribute that must have one of some exact values, if they have such a condition. What is
+//! Rules are found by what the API's name must be. A name that some rule has as an exact one leads to all rules that it
+//! meets, which are found out when the policy is built: that is one look-up. Of any other name a prefix, and what a glob
+//! begins with, are found by one look-up for each length that such beginnings have and that is no longer than the name. Rules
+//! for whichever API are found by an attribute that must have one of some exact values, if they have such a condition. What is
 //! left is asked each time: rules for every request, and globs that begin with a sign. All other conditions are asked of what
 //! was found.
 
+use std::collections::BTreeSet;
+
 use smallvec::SmallVec;
 
-use super::glob;
+use super::glob::{self, Glob};
 use super::names::Names;
 use super::request::Request;
 use super::rule::{EntityType, Exempt, Matcher, Matching, Pattern};
@@ -23,12 +26,19 @@ pub(super) struct Matchers {
     matching: Matching,
     /// What is asked of a rule that was found: its attributes.
     conditions: Box<[Conditions]>,
+    /// By a name that some rule has as an exact one: all rules whose patterns it meets, in their order.
     exact: Names<Vec<u32>>,
-    /// By their length in bytes, the shortest first.
-    beginnings: Box<[(usize, Names<Beginning>)]>,
+    beginnings: Beginnings,
     /// By an attribute's name, and its value.
     attributes: Box<[(String, Names<Vec<u32>>)]>,
-    always: Beginning,
+    always: Vec<u32>,
+}
+
+/// What is found by how the API's name begins, and globs that begin with a sign.
+struct Beginnings {
+    /// By their length in bytes, the shortest first.
+    by_length: Box<[(usize, Names<Beginning>)]>,
+    rest: Vec<(Glob, u32)>,
 }
 
 type Conditions = Vec<(String, Vec<Pattern>)>;
@@ -38,7 +48,7 @@ type Conditions = Vec<(String, Vec<Pattern>)>;
 struct Beginning {
     /// These rules want no more than that.
     rules: Vec<u32>,
-    globs: Vec<(String, u32)>,
+    globs: Vec<(Glob, u32)>,
 }
 
 impl Pattern {
@@ -71,7 +81,7 @@ struct Index {
 
 enum Entry {
     Rule(u32),
-    Glob(String, u32),
+    Glob(Glob, u32),
 }
 
 impl Beginning {
@@ -94,7 +104,7 @@ impl Index {
                     match &pattern[prefix.len()..] {
                         "" => self.exact.push((pattern.clone(), rule)),
                         "*" => self.begin(prefix, Entry::Rule(rule)),
-                        _ => self.begin(prefix, Entry::Glob(pattern.clone(), rule)),
+                        _ => self.begin(prefix, Entry::Glob(Glob::new(pattern), rule)),
                     }
                 }
             }
@@ -148,25 +158,50 @@ impl Matchers {
             by_length[at].push((prefix, entry));
         }
         let names = |texts| Names::collect(&hashing, texts, Beginning::add);
+        let beginnings = Beginnings {
+            by_length: lengths.into_iter().zip(by_length.into_iter().map(names)).collect(),
+            rest: index.always.globs,
+        };
+        // What else an exact name meets is known beforehand.
+        let mut exact = index.exact;
+        let known: BTreeSet<String> = exact.iter().map(|(name, _)| name.clone()).collect();
+        for name in known {
+            beginnings.each(&hashing, &name, |rule| exact.push((name.clone(), rule)));
+        }
+        let add = |rules: &mut Vec<u32>, rule| {
+            if let Err(at) = rules.binary_search(&rule) {
+                rules.insert(at, rule);
+            }
+        };
         Self {
-            beginnings: lengths.into_iter().zip(by_length.into_iter().map(names)).collect(),
-            exact: Names::collect(&hashing, index.exact, Vec::push),
+            exact: Names::collect(&hashing, exact, add),
             attributes: (index.attributes.into_iter())
                 .map(|(name, values)| (name, Names::collect(&hashing, values, Vec::push)))
                 .collect(),
-            always: index.always,
+            beginnings,
+            always: index.always.rules,
             conditions: conditions.into_boxed_slice(),
             matching,
             hashing,
         }
     }
 
-    /// The rules that are about the request. Allocates nothing for up to 8.
+    /// Finds the rules that are about the request; `found` is empty before. Allocates nothing for up to 8.
     #[inline]
-    pub(super) fn find(&self, request: &Request<'_>) -> Found {
-        let mut found = Found::new();
+    pub(super) fn find(&self, request: &Request<'_>, found: &mut Found) {
         let is_met =
             |rule: u32| self.conditions[rule as usize].iter().all(|condition| has(request, condition));
+        if self.always.is_empty()
+            && self.attributes.is_empty()
+            && let Some(rules) = self.exact.get(&self.hashing, request.api)
+        {
+            // They are in order already.
+            let most = if self.matching == Matching::First { 1 } else { usize::MAX };
+            for &rule in rules.iter().filter(|&&rule| is_met(rule)).take(most) {
+                found.push(rule);
+            }
+            return;
+        }
         match self.matching {
             Matching::All => self.each_candidate(request, |rule| {
                 let at = match found.last() {
@@ -185,37 +220,54 @@ impl Matchers {
                 }
             }),
         }
-        found
     }
 
     #[inline]
     fn each_candidate(&self, request: &Request<'_>, mut found: impl FnMut(u32)) {
-        let api = request.api;
-        let mut find = |rules: &[u32]| rules.iter().for_each(|&rule| found(rule));
-        find(&self.always.rules);
-        find(self.exact.get(&self.hashing, api).map_or(&[], Vec::as_slice));
-        for (name, values) in &self.attributes {
-            let value = request.attribute(name);
-            find(value.and_then(|value| values.get(&self.hashing, value)).map_or(&[], Vec::as_slice));
+        for &rule in &self.always {
+            found(rule);
         }
-        let met = |globs: &[(String, u32)], find: &mut dyn FnMut(&[u32])| {
-            for (pattern, rule) in globs {
-                if glob::is_met(pattern, api) {
-                    find(&[*rule]);
+        match self.exact.get(&self.hashing, request.api) {
+            Some(rules) => {
+                for &rule in rules {
+                    found(rule);
                 }
             }
-        };
-        for (length, names) in &self.beginnings {
+            None => self.beginnings.each(&self.hashing, request.api, &mut found),
+        }
+        for (name, values) in &self.attributes {
+            let rules = request.attribute(name).and_then(|value| values.get(&self.hashing, value));
+            for &rule in rules.map_or(&[][..], Vec::as_slice) {
+                found(rule);
+            }
+        }
+    }
+}
+
+impl Beginnings {
+    fn each(&self, hashing: &Hashing, api: &str, mut found: impl FnMut(u32)) {
+        for (length, names) in &self.by_length {
             if *length > api.len() {
                 break;
             }
             // No prefix ends in the middle of a character.
-            if let Some(beginning) = api.get(..*length).and_then(|prefix| names.get(&self.hashing, prefix)) {
-                find(&beginning.rules);
-                met(&beginning.globs, &mut find);
+            let Some(beginning) = api.get(..*length).and_then(|prefix| names.get(hashing, prefix)) else {
+                continue;
+            };
+            for &rule in &beginning.rules {
+                found(rule);
+            }
+            for (glob, rule) in &beginning.globs {
+                if glob.is_met(api) {
+                    found(*rule);
+                }
             }
         }
-        met(&self.always.globs, &mut find);
+        for (glob, rule) in &self.rest {
+            if glob.is_met(api) {
+                found(*rule);
+            }
+        }
     }
 }
 

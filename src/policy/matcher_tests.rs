@@ -26,6 +26,12 @@ fn naive(matching: Matching, matchers: &[Matcher], request: &Request<'_>) -> Vec
     found
 }
 
+fn find(matching: Matching, matchers: &[Matcher], request: &Request<'_>) -> Vec<u32> {
+    let mut found = Found::new();
+    Matchers::new(matching, matchers.iter()).find(request, &mut found);
+    found.to_vec()
+}
+
 fn patterns() -> impl Strategy<Value = Pattern> {
     prop_oneof![
         "[abä]{0,3}".prop_map(Pattern::Exact),
@@ -52,7 +58,7 @@ proptest! {
         let matching = if is_first { Matching::First } else { Matching::All };
         let attributes: Vec<(&str, &str)> = attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
         let request = Request::new(&api).attributes(&attributes);
-        let found = Matchers::new(matching, all.iter()).find(&request).to_vec();
+        let found = find(matching, &all, &request);
         prop_assert_eq!(found, naive(matching, &all, &request));
     }
 }
@@ -67,7 +73,7 @@ fn rules_are_found_in_their_order_and_once() {
         of(vec![exact("people")]),
         of(vec![Pattern::Prefix("profile".to_owned())]),
     ];
-    let find = |matching, api| Matchers::new(matching, matchers.iter()).find(&Request::new(api)).to_vec();
+    let find = |matching, api| find(matching, &matchers, &Request::new(api));
     assert_eq!(find(Matching::All, "profile"), [0, 1, 2, 4]);
     assert_eq!(find(Matching::All, "people"), [2, 3]);
     assert_eq!(find(Matching::First, "profile"), [0]);

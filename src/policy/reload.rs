@@ -12,6 +12,7 @@ use crossbeam_epoch::{Atomic, Guard, Owned};
 use crate::sync::Ordering;
 
 /// Holds what was read: while it lives nothing that it may have read is dropped.
+#[inline]
 pub(super) fn pin() -> Guard {
     crossbeam_epoch::pin()
 }
