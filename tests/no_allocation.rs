@@ -172,12 +172,11 @@ fn orders_of_a_known_key_and_all_that_passes_allocate_nothing() {
 #[test]
 fn a_policy_of_eight_rules_allocates_nothing() {
     use tidegate::policy::*;
-    let rule = |number: u64, limit: Limit| Rule {
+    let rule = |number: usize, limit: Limit| Rule {
         name: format!("rule-{number}"),
         matcher: Matcher {
             apis: vec![
-                [Pattern::Exact("profile".to_owned()), Pattern::Glob("*fi*".to_owned())][number as usize % 2]
-                    .clone(),
+                [Pattern::Exact("profile".to_owned()), Pattern::Glob("*fi*".to_owned())][number % 2].clone(),
             ],
             attributes: vec![("plan".to_owned(), vec![Pattern::Prefix("go".to_owned())])],
         },

@@ -45,8 +45,10 @@ pub(super) struct Ruling<C> {
     /// Rules of the same number make the same key of every request.
     pub(super) key_number: usize,
     /// One for each limit, in their order.
-    pub(super) limiters: Box<[Arc<Limiter<C>>]>,
+    pub(super) limiters: Limiters<C>,
 }
+
+type Limiters<C> = Box<[Arc<Limiter<C>>]>;
 
 /// A limiter that is kept, and has to be given another limit before the book may be used.
 pub(super) struct ToSet<C> {
@@ -121,7 +123,7 @@ fn limiters<C: Clock + Clone>(
     making: &Making<C>,
     old: Option<&Ruling<C>>,
     to_set: &mut Vec<ToSet<C>>,
-) -> Result<(Box<[Arc<Limiter<C>>]>, Change), PolicyError> {
+) -> Result<(Limiters<C>, Change), PolicyError> {
     let limits: Vec<Limit> = (0..rule.limits.len()).map(|number| limit(rule, number)).collect();
     let mut left: Vec<&Arc<Limiter<C>>> = match old {
         Some(old) if counts_alike(&old.rule, rule) => old.limiters.iter().collect(),

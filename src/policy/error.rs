@@ -9,21 +9,13 @@ use crate::error::ConfigError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError {
     rule: Option<String>,
-    problem: Problem,
+    problem: Box<Problem>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Problem {
-    Field {
-        field: String,
-        value: String,
-        allowed: String,
-    },
-    /// The number is that of the limit, from 1.
-    Limit {
-        field: String,
-        error: ConfigError,
-    },
+    Field { field: String, value: String, allowed: String },
+    Limit { field: String, error: ConfigError },
 }
 
 impl PolicyError {
@@ -35,13 +27,13 @@ impl PolicyError {
     ) -> Self {
         let problem =
             Problem::Field { field: field.into(), value: value.to_string(), allowed: allowed.into() };
-        Self { rule: rule.map(str::to_owned), problem }
+        Self { rule: rule.map(str::to_owned), problem: Box::new(problem) }
     }
 
     /// A limit of the rule, by its number from 0, that no limiter can honour.
     pub(super) fn limit_of(rule: &str, number: usize, error: ConfigError) -> Self {
         let problem = Problem::Limit { field: format!("limits[{number}]"), error };
-        Self { rule: Some(rule.to_owned()), problem }
+        Self { rule: Some(rule.to_owned()), problem: Box::new(problem) }
     }
 
     /// The name of the rule; none if the policy as a whole is wrong.
@@ -51,7 +43,7 @@ impl PolicyError {
 
     /// The field, as `warn_percent` or `limits[0]`.
     pub fn field(&self) -> &str {
-        match &self.problem {
+        match &*self.problem {
             Problem::Field { field, .. } | Problem::Limit { field, .. } => field,
         }
     }
@@ -62,7 +54,7 @@ impl fmt::Display for PolicyError {
         if let Some(rule) = &self.rule {
             write!(f, "rule {rule:?}: ")?;
         }
-        match &self.problem {
+        match &*self.problem {
             Problem::Field { field, value, allowed } => write!(f, "{field} is {value}; it must be {allowed}"),
             Problem::Limit { field, error } => write!(f, "{field}: {error}"),
         }
@@ -71,7 +63,7 @@ impl fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.problem {
+        match &*self.problem {
             Problem::Field { .. } => None,
             Problem::Limit { error, .. } => Some(error),
         }
