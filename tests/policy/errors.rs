@@ -7,7 +7,7 @@ use super::{rule, rules};
 use crate::common::secs;
 
 fn error(all: Vec<Rule>) -> PolicyError {
-    Policy::new(rules(all)).err().expect("a policy that cannot be built")
+    Policy::new(rules(all)).expect_err("a policy that cannot be built")
 }
 
 #[test]
