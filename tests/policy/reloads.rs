@@ -165,6 +165,15 @@ fn edition(number: u64) -> Rules {
     rules(all)
 }
 
+/// Tells the others that it is over, also when an assertion has failed.
+struct AtEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn a_thousand_reloads_under_load() {
     const RELOADS: u64 = 1_000;
@@ -175,6 +184,7 @@ fn a_thousand_reloads_under_load() {
     let is_over = AtomicBool::new(false);
     let counts = at_once(3, |thread| {
         if thread == 2 {
+            let _end = AtEnd(&is_over);
             for number in 1..=RELOADS {
                 let changes = policy.replace(edition(number)).unwrap();
                 assert_eq!(changes.kept, ["stays"]);
@@ -182,7 +192,6 @@ fn a_thousand_reloads_under_load() {
                 let (anew, removed) = (changes.anew.len(), changes.removed.len());
                 assert_eq!((anew, removed), if number % 2 == 1 { (1, 0) } else { (0, 1) });
             }
-            is_over.store(true, Ordering::SeqCst);
             return (0, 0);
         }
         let (mut checks, mut admitted) = (0_u64, 0_u64);
