@@ -220,8 +220,9 @@ impl<C: Clock> Limiter<C> {
         self.check_hashed(self.core.hashing.of(key), cost)
     }
 
+    /// Decides a request of the key of this [hash](Self::hash_of).
     #[inline(always)]
-    fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
+    pub(crate) fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);
         match self.table.check_once(&self.core.engine, hash, cost) {
             Ok(charged) => self.core.respond_at_once(charged, fingerprint, cost),
@@ -296,6 +297,20 @@ impl<C: Clock> Limiter<C> {
     fn standing_of(&self, key: Named) -> Standing {
         let seen = self.table.peek(&self.core.engine, key.hash);
         self.core.standing_in(self.core.engine.era_in(key.tier), seen, key.fingerprint)
+    }
+
+    /// What the table knows a key by.
+    #[cfg(feature = "policy")]
+    #[inline]
+    pub(crate) fn hash_of<K: Hash + ?Sized>(&self, key: &K) -> u64 {
+        self.core.hashing.of(key)
+    }
+
+    /// Has the line of a key fetched that is soon checked.
+    #[cfg(feature = "policy")]
+    #[inline]
+    pub(crate) fn fetch(&self, hash: u64) {
+        self.table.lines().fetch(&[hash]);
     }
 
     /// Where a key stands among those of all limiters.

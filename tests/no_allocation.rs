@@ -166,3 +166,66 @@ fn orders_of_a_known_key_and_all_that_passes_allocate_nothing() {
         assert_eq!(made, 0, "{limit:?}");
     }
 }
+
+/// Eight rules at once, the text of their keys hashed as it stands: passed, refused, in shadow, exempt, and looked at.
+#[cfg(feature = "policy")]
+#[test]
+fn a_policy_of_eight_rules_allocates_nothing() {
+    use tidegate::policy::*;
+    let rule = |number: usize, limit: Limit| Rule {
+        name: format!("rule-{number}"),
+        matcher: Matcher {
+            apis: vec![
+                [Pattern::Exact("profile".to_owned()), Pattern::Glob("*fi*".to_owned())][number % 2].clone(),
+            ],
+            attributes: vec![("plan".to_owned(), vec![Pattern::Prefix("go".to_owned())])],
+        },
+        key: vec![
+            KeyPart::User,
+            KeyPart::Title,
+            KeyPart::ClientIp { v4_bits: 24, v6_bits: 64 },
+            KeyPart::Entity,
+        ],
+        limits: vec![limit],
+        exempt: Exempt {
+            titles: vec![if number == 7 { "chess" } else { "legacy" }.to_owned()],
+            ..Exempt::default()
+        },
+        overrides: Vec::new(),
+        shadow: number == 6,
+        cost: Cost::Attribute("tokens".to_owned()),
+        on_refusal: OnRefusal::Count,
+        warn_percent: 80,
+        max_keys: 1_000,
+        on_full: tidegate::OnFull::EvictLeast,
+    };
+    let attributes = [("plan", "gold"), ("tokens", "2")];
+    let request = Request::new("profile").user("ada").title("chess").attributes(&attributes);
+    let request = request.client_ip("192.0.2.1".parse().unwrap());
+    for counting in [Counting::EveryRule, Counting::AllOrNothing] {
+        for calls in [1 << 13, 1 << 5] {
+            let rules =
+                (0..8).zip(limits(calls).into_iter().cycle()).map(|(number, limit)| rule(number, limit));
+            let rules = Rules { counting, rules: rules.collect(), ..Rules::default() };
+            let policy = Policy::builder(rules).clock(Manual::new()).build().unwrap();
+            // The first pin of a thread makes its place among all threads.
+            assert!(policy.check(&request).is_allowed());
+            let made = allocations(|| {
+                let mut allowed = 0;
+                for _ in 0..2_000 {
+                    let verdict = black_box(policy.check(&request));
+                    allowed += u64::from(verdict.is_allowed());
+                    black_box((
+                        verdict.retry_after(),
+                        verdict.nearest().is_some(),
+                        verdict.rules().any(|rule| rule.warns()),
+                    ));
+                    assert_eq!(verdict.rules().count(), 8);
+                    black_box(policy.peek(&request).is_allowed());
+                }
+                assert_eq!(allowed == 2_000, calls > 5_000);
+            });
+            assert_eq!(made, 0, "{counting:?}, {calls}");
+        }
+    }
+}

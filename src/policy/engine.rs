@@ -1,0 +1,257 @@
+//! [`Policy`]: rules in force.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::book::{Book, Making, ToSet};
+use super::changes::Changes;
+use super::error::PolicyError;
+use super::key::Key;
+use super::reload::{Current, pin};
+use super::request::Request;
+use super::rule::Rules;
+use super::verdict::Verdict;
+use crate::table::Hashing;
+use crate::time::{Clock, Ticking};
+use crate::word::CarryOver;
+
+/// So long limits stay as they are before the next reload changes them: see [`Limiter::set_limit`](crate::Limiter::set_limit).
+const BETWEEN_CHANGES: Duration = Duration::from_millis(1);
+
+/// Rules in force: which requests are limited, under which key, by what. Each limit of each rule is a
+/// [`Limiter`](crate::Limiter) of its own.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidegate::policy::{Cost, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Policy, Request, Rule, Rules};
+/// use tidegate::{Limit, OnFull, Window};
+///
+/// let rule = Rule {
+///     name: "profile".to_owned(),
+///     matcher: Matcher { apis: vec![Pattern::Exact("profile".to_owned())], ..Matcher::default() },
+///     key: vec![KeyPart::User, KeyPart::Title],
+///     limits: vec![Limit::burst_sustain(
+///         Window::new(10, Duration::from_secs(15)),
+///         Window::new(30, Duration::from_secs(300)),
+///     )],
+///     exempt: Exempt { titles: vec!["legacy".to_owned()], ..Exempt::default() },
+///     overrides: Vec::new(),
+///     shadow: false,
+///     cost: Cost::Fixed(1),
+///     on_refusal: OnRefusal::Count,
+///     warn_percent: 80,
+///     max_keys: 10_000,
+///     on_full: OnFull::EvictLeast,
+/// };
+/// let policy = Policy::new(Rules { rules: vec![rule], ..Rules::default() })?;
+///
+/// let request = Request::new("profile").user("ada").title("chess");
+/// assert_eq!((0..20).filter(|_| policy.check(&request).is_allowed()).count(), 10);
+/// assert!(policy.check(&request.title("go")).is_allowed());
+/// assert!((0..20).all(|_| policy.check(&request.title("legacy")).is_allowed()));
+/// # Ok::<(), tidegate::policy::PolicyError>(())
+/// ```
+///
+/// # How rules count one request
+///
+/// Under [`Counting::EveryRule`](super::Counting::EveryRule) every limit of every rule that is about a request counts it,
+/// whatever the others say; whether a limit counts what it refuses itself, [`OnRefusal`](super::OnRefusal) says.
+///
+/// Under [`Counting::AllOrNothing`](super::Counting::AllOrNothing) either every limit of every rule that is about it is charged,
+/// or none; no refusal is counted, whatever `OnRefusal` says. Limits are charged in the order of the rules; the first that refuses has what was charged
+/// before it given back. There is no moment at which all change together: between its first charge and its last, or
+/// its last refund, others see a request as the charges that it has made so far. So one may be refused by a charge that is then
+/// given back; none is admitted by one. Keys that were new stay in their tables, and a window that opened stays open. A
+/// [`replace`](Self::replace) that changes a limit voids what would be given back to it at that moment: the charge stays.
+///
+/// Rules that only report ([`Rule::shadow`](super::Rule::shadow)) decide and count as others do, and refuse nobody. Under
+/// `AllOrNothing` each is charged by itself, all of its limits or none, whatever becomes of the request.
+///
+/// Under [`Matching::First`](super::Matching::First) a rule that leaves the request alone is the first too: no other is
+/// asked.
+///
+/// # Keys
+///
+/// A request that lacks a part of a key is counted with all others that lack it: leaving something out gets nobody more.
+/// An address is that of the IPv4 client where it is an IPv4 address written as IPv6.
+/// [`KeyPart::Entity`](super::KeyPart::Entity) knows who is not authenticated by all of an IPv4 address, or the first 64
+/// bits of an IPv6 one; who is authenticated without a caller, lacks it.
+///
+/// # Sharing it
+///
+/// Share it by reference or in an [`Arc`](std::sync::Arc). No check waits for another, nor for a reload, and none of a
+/// known key allocates where at most 8 limits are asked, [custom parts](super::KeyPart::Custom) of keys apart. A check
+/// during whose time a policy that was replaced becomes free may have to free it.
+pub struct Policy<C = Ticking> {
+    current: Current<Book<C>>,
+    /// Taken by who replaces the rules, never by a check.
+    changing: Mutex<Changing<C>>,
+}
+
+struct Changing<C> {
+    making: Making<C>,
+    /// When limits were last changed.
+    last: Option<Instant>,
+}
+
+/// Settings of a [`Policy`] to be.
+#[must_use = "no rule is in force before `build`"]
+pub struct PolicyBuilder<C = Ticking> {
+    rules: Rules,
+    clock: Choice<C>,
+    seed: Option<u64>,
+}
+
+enum Choice<C> {
+    Given(C),
+    /// Made by `build`: it may block and start a thread.
+    Later(fn() -> C),
+}
+
+impl Policy {
+    /// Puts rules in force, on a [`Ticking`] clock.
+    ///
+    /// # Errors
+    /// A [`PolicyError`] that names the first thing that cannot be honoured.
+    pub fn new(rules: Rules) -> Result<Self, PolicyError> {
+        Self::builder(rules).build()
+    }
+
+    /// Begins a policy of these rules.
+    pub fn builder(rules: Rules) -> PolicyBuilder {
+        PolicyBuilder { rules, clock: Choice::Later(Ticking::new), seed: None }
+    }
+}
+
+impl<C> PolicyBuilder<C> {
+    /// The clock of all limiters; a [`Ticking`] one unless told.
+    pub fn clock<D: Clock>(self, clock: D) -> PolicyBuilder<D> {
+        PolicyBuilder { rules: self.rules, clock: Choice::Given(clock), seed: self.seed }
+    }
+
+    /// Fixes how keys are hashed, for runs that repeat; see [`Builder::seed`](crate::Builder::seed).
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+}
+
+impl<C: Clock + Clone + 'static> PolicyBuilder<C> {
+    /// Checks everything and builds a limiter for each limit of each rule. May block for up to 200 ms, as
+    /// [`Builder::build`](crate::Builder::build) does.
+    ///
+    /// # Errors
+    /// A [`PolicyError`] that names the first thing that cannot be honoured.
+    pub fn build(self) -> Result<Policy<C>, PolicyError> {
+        let clock = match self.clock {
+            Choice::Given(clock) => clock,
+            Choice::Later(make) => make(),
+        };
+        // By itself one that nobody can guess.
+        let seed = self.seed.unwrap_or_else(|| Hashing::random().seeds()[0]);
+        let making = Making { clock, seed, digests: Hashing::seeded(seed) };
+        let (book, _, _) = Book::new(self.rules, &making, None)?;
+        Ok(Policy { current: Current::new(book), changing: Mutex::new(Changing { making, last: None }) })
+    }
+}
+
+impl<C: Clock + Clone + 'static> Policy<C> {
+    /// Decides a request by the rules that are about it, and counts it.
+    #[inline]
+    pub fn check(&self, request: &Request<'_>) -> Verdict {
+        let guard = pin();
+        let book = self.current.get(&guard);
+        let mut verdict = Verdict::new(book.told.hold());
+        book.check(request, &mut verdict);
+        verdict
+    }
+
+    /// What [`check`](Self::check) would say now, by the precise clock. Counts nothing, and creates no key; of a new key
+    /// without room it does not know.
+    pub fn peek(&self, request: &Request<'_>) -> Verdict {
+        let guard = pin();
+        let book = self.current.get(&guard);
+        let mut verdict = Verdict::new(book.told.hold());
+        book.look(request, &mut verdict);
+        verdict
+    }
+
+    /// Charges every limit that counts the request, shadow ones too, with a cost that is known only now, whether or not it fits:
+    /// see [`Limiter::charge`](crate::Limiter::charge). What rules say of costs, and how they count, does not matter here; a cost of 0
+    /// charges nothing. The verdict tells how the limits stand afterwards; one refuses only if it has no room for the key.
+    pub fn charge(&self, request: &Request<'_>, cost: u64) -> Verdict {
+        let guard = pin();
+        let book = self.current.get(&guard);
+        let mut verdict = Verdict::new(book.told.hold());
+        book.charge(request, cost, &mut verdict);
+        verdict
+    }
+
+    /// What the rule of this name counts the request under, as text for messages: its parts with slashes between them,
+    /// `-` for one that the request lacks, its name for a custom one. `None` if there is no such rule.
+    ///
+    /// Two keys may read the same and be counted apart.
+    pub fn key_of(&self, rule: &str, request: &Request<'_>) -> Option<String> {
+        let guard = pin();
+        let book = self.current.get(&guard);
+        let ruling = book.rules.iter().find(|ruling| ruling.rule.name == rule)?;
+        Some(Key::new(&ruling.rule.key, request, &book.digests).to_string())
+    }
+
+    /// Puts other rules in the place of these while requests are decided; what became of each rule.
+    ///
+    /// A rule is known by its name. If its key, `max_keys` and `on_full` are as they were, each of its limits goes on
+    /// counting where the old one stood that was the same, or else of the same kind, periods and alignment: then what a key
+    /// has used stays used under the new number ([`CarryOver::KeepUsed`]). Whatever else the rule says may change freely.
+    /// All other limits begin with nothing used, and [`Changes::anew`] says so.
+    ///
+    /// No check waits: one that is under way goes on by the old rules, and every one that begins after the call has
+    /// returned goes by the new ones. Limits that go on change first, one after the other, so that for that moment the old
+    /// rules decide by some new numbers. Calls take turns, and leave a millisecond between changes of numbers. What is not
+    /// needed any more is freed when the last check that may see it has ended.
+    ///
+    /// # Errors
+    /// A [`PolicyError`], and the rules in force stay so, with what was used.
+    pub fn replace(&self, rules: Rules) -> Result<Changes, PolicyError> {
+        // Who panicked with the lock held has left nothing half done that matters: the book is swapped in one step.
+        let mut changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = changing.last {
+            thread::sleep(BETWEEN_CHANGES.saturating_sub(last.elapsed()));
+        }
+        let (book, to_set, changes) = {
+            let guard = pin();
+            Book::new(rules, &changing.making, Some(self.current.get(&guard)))?
+        };
+        if !to_set.is_empty() {
+            let set = set_all(&to_set);
+            changing.last = Some(Instant::now());
+            set?;
+        }
+        self.current.replace(book);
+        Ok(changes)
+    }
+}
+
+/// Changes the limits of limiters in use: all, or, if one cannot be, none.
+fn set_all<C: Clock>(to_set: &[ToSet<C>]) -> Result<(), PolicyError> {
+    let before: Vec<_> = to_set.iter().map(|change| change.limiter.limit()).collect();
+    for (at, change) in to_set.iter().enumerate() {
+        if let Err(error) = change.limiter.set_limit(change.limit, CarryOver::KeepUsed) {
+            thread::sleep(BETWEEN_CHANGES);
+            for (change, before) in to_set[..at].iter().zip(before) {
+                // It was in force a moment ago, so the limiter knows it.
+                _ = change.limiter.set_limit(before, CarryOver::KeepUsed);
+            }
+            return Err(change.error(error));
+        }
+    }
+    Ok(())
+}
+
+impl<C> fmt::Debug for Policy<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Policy").finish_non_exhaustive()
+    }
+}
