@@ -111,8 +111,9 @@ impl<C: Clock> Builder<C> {
     }
 
     /// Tiers, and different limits of overrides, that the limiter may be given, 0 to 255; none unless told. Where there may be some, time
-    /// and counts have one to eight bits fewer, so that limits may be so much lower at most: see [`Limit`]. As long as
-    /// none is made a check costs nothing more.
+    /// and counts have one to eight bits fewer: limits may be so much lower at most (see [`Limit`]), the limiter's time lasts nine
+    /// years, in the first two of which limits may be changed, and with more than three tiers its [step](Limiter::resolution) may be above a nanosecond. As long as none is
+    /// made a check costs nothing more.
     pub fn max_tiers(mut self, tiers: u8) -> Self {
         self.settings.max_tiers = tiers;
         self

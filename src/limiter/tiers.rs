@@ -73,7 +73,10 @@ impl<C: Clock> Limiter<C> {
     /// # Errors
     /// As of [`tier`](Self::tier).
     pub fn set_override<K: Hash + ?Sized>(&self, key: &K, limit: Limit) -> Result<(), ConfigError> {
-        let hash = self.core.hashing.of(key);
+        self.set_override_hashed(self.core.hashing.of(key), limit)
+    }
+
+    pub(crate) fn set_override_hashed(&self, hash: u64, limit: Limit) -> Result<(), ConfigError> {
         self.core.set_override(&self.overrides, hash, limit, Some(self.table.hot()), |era| {
             self.table.walk(&self.core.engine, era)
         })
@@ -81,13 +84,21 @@ impl<C: Clock> Limiter<C> {
 
     /// Takes the limit of its own from `key` again, and returns it; `None` if it had none. What was used stays used.
     pub fn clear_override<K: Hash + ?Sized>(&self, key: &K) -> Option<Limit> {
-        let tier = self.overrides.turn().clear(&self.core.hashing.of(key))?;
+        self.clear_override_hashed(self.core.hashing.of(key))
+    }
+
+    pub(crate) fn clear_override_hashed(&self, hash: u64) -> Option<Limit> {
+        let tier = self.overrides.turn().clear(&hash)?;
         Some(self.core.limit_of(tier))
     }
 
     /// The limit of its own that `key` has.
     pub fn override_of<K: Hash + ?Sized>(&self, key: &K) -> Option<Limit> {
-        self.overrides.get(&self.core.hashing.of(key)).map(|tier| self.core.limit_of(tier))
+        self.override_of_hashed(self.core.hashing.of(key))
+    }
+
+    pub(crate) fn override_of_hashed(&self, hash: u64) -> Option<Limit> {
+        self.overrides.get(&hash).map(|tier| self.core.limit_of(tier))
     }
 
     /// Decides a request by the limit of a tier, or by the key's [own](Self::set_override); else as

@@ -7,6 +7,7 @@ use super::changes::{Change, Changes};
 use super::error::PolicyError;
 use super::key;
 use super::matcher::{Exemptions, Matchers};
+use super::overrides::{self, Edit, To};
 use super::rule::{Counting, KeyPart, OnRefusal, Pattern, Rule, Rules};
 use super::shares::Shares;
 use super::verdict::{Told, ToldRule};
@@ -50,20 +51,6 @@ pub(super) struct Ruling<C> {
 
 type Limiters<C> = Box<[Arc<Limiter<C>>]>;
 
-/// A limiter that is kept, and has to be given another limit before the book may be used.
-pub(super) struct ToSet<C> {
-    pub(super) limiter: Arc<Limiter<C>>,
-    pub(super) limit: Limit,
-    rule: String,
-    number: usize,
-}
-
-impl<C> ToSet<C> {
-    pub(super) fn error(&self, error: ConfigError) -> PolicyError {
-        PolicyError::limit_of(&self.rule, self.number, error)
-    }
-}
-
 impl<C: Clock + Clone> Book<C> {
     /// Checks everything, keeps what it can of the limiters of `before`, and makes the others. Nothing that is in use is
     /// touched.
@@ -71,15 +58,14 @@ impl<C: Clock + Clone> Book<C> {
         rules: Rules,
         making: &Making<C>,
         before: Option<&Self>,
-    ) -> Result<(Self, Vec<ToSet<C>>, Changes), PolicyError> {
+    ) -> Result<(Self, Vec<Edit<C>>, Changes), PolicyError> {
         check_names(&rules)?;
-        let (mut rulings, mut to_set, mut changes) =
-            (Vec::<Ruling<C>>::new(), Vec::new(), Changes::default());
+        let (mut rulings, mut edits, mut changes) = (Vec::<Ruling<C>>::new(), Vec::new(), Changes::default());
         for rule in rules.rules {
             check(&rule)?;
-            overridden(&rule)?;
+            overrides::check(&rule)?;
             let old = before.and_then(|book| book.rules.iter().find(|old| old.rule.name == rule.name));
-            let (limiters, change) = limiters(&rule, making, old, &mut to_set)?;
+            let (limiters, change) = limiters(&rule, making, old, &mut edits)?;
             changes.add(&rule.name, change);
             let alike = rulings.iter().position(|other| has_same_key(&other.rule, &rule));
             let key_number = alike.unwrap_or(rulings.len());
@@ -99,7 +85,7 @@ impl<C: Clock + Clone> Book<C> {
             digests: making.digests.clone(),
             told: Shares::new(told),
         };
-        Ok((book, to_set, changes))
+        Ok((book, edits, changes))
     }
 }
 
@@ -122,7 +108,7 @@ fn limiters<C: Clock + Clone>(
     rule: &Rule,
     making: &Making<C>,
     old: Option<&Ruling<C>>,
-    to_set: &mut Vec<ToSet<C>>,
+    edits: &mut Vec<Edit<C>>,
 ) -> Result<(Limiters<C>, Change), PolicyError> {
     let limits: Vec<Limit> = (0..rule.limits.len()).map(|number| limit(rule, number)).collect();
     let mut left: Vec<&Arc<Limiter<C>>> = match old {
@@ -134,29 +120,44 @@ fn limiters<C: Clock + Clone>(
         Some(Arc::clone(left.remove(at)))
     };
     // The limits that are as they were come first, so that none of their limiters goes to another limit.
-    let mut kept: Vec<Option<Arc<Limiter<C>>>> =
-        limits.iter().map(|limit| take(&|limiter| limiter.limit() == *limit)).collect();
+    let mut kept: Vec<Option<Arc<Limiter<C>>>> = (limits.iter().enumerate())
+        .map(|(number, limit)| {
+            take(&|limiter| limiter.limit() == *limit && overrides::is_room(limiter, rule, number))
+        })
+        .collect();
     let (mut is_changed, mut is_anew) = (false, false);
     for (number, (limit, kept)) in limits.iter().zip(&mut kept).enumerate() {
         if kept.is_some() {
             continue;
         }
         let error = |error: ConfigError| PolicyError::limit_of(&rule.name, number, error);
-        let limiter = match take(&|limiter| limit.follows(&limiter.core.limit).is_ok()) {
+        let is_fit = |limiter: &Limiter<C>| {
+            limit.follows(&limiter.core.limit).is_ok() && overrides::is_room(limiter, rule, number)
+        };
+        let limiter = match take(&is_fit) {
             Some(limiter) => {
-                word::Rule::new(limit).map_err(error)?;
-                let rule = rule.name.clone();
-                to_set.push(ToSet { limiter: Arc::clone(&limiter), limit: *limit, rule, number });
+                let value_bits = limiter.core.engine.eras.value_bits();
+                word::Rule::narrow(limit, value_bits).map_err(error)?;
+                let (limiter_to_edit, name) = (Arc::clone(&limiter), rule.name.clone());
+                edits.push(Edit { limiter: limiter_to_edit, to: To::Limit(*limit), rule: name, number });
                 is_changed = true;
                 limiter
             }
             None => {
                 is_anew = true;
-                Arc::new(make(rule, *limit, making).map_err(error)?)
+                Arc::new(overrides::make(rule, number, |tiers| make(rule, *limit, tiers, making))?)
             }
         };
         *kept = Some(limiter);
     }
+    let edited = edits.len();
+    if let Some(old) = old.filter(|old| counts_alike(&old.rule, rule)) {
+        let known = |limiter: &Arc<Limiter<C>>| old.limiters.iter().any(|other| Arc::ptr_eq(other, limiter));
+        for (number, limiter) in kept.iter().flatten().enumerate().filter(|(_, limiter)| known(limiter)) {
+            edits.extend(overrides::edits(limiter, (rule, number), &old.rule));
+        }
+    }
+    is_changed |= edits.len() > edited;
     let change = match (is_anew, is_changed || !left.is_empty()) {
         (true, _) => Change::Anew,
         (false, true) => Change::Changed,
@@ -165,8 +166,13 @@ fn limiters<C: Clock + Clone>(
     Ok((kept.into_iter().flatten().collect(), change))
 }
 
-fn make<C: Clock + Clone>(rule: &Rule, limit: Limit, making: &Making<C>) -> Result<Limiter<C>, ConfigError> {
-    let builder = Limiter::builder(limit).max_keys(rule.max_keys).on_full(rule.on_full);
+fn make<C: Clock + Clone>(
+    rule: &Rule,
+    limit: Limit,
+    max_tiers: u8,
+    making: &Making<C>,
+) -> Result<Limiter<C>, ConfigError> {
+    let builder = Limiter::builder(limit).max_keys(rule.max_keys).max_tiers(max_tiers).on_full(rule.on_full);
     builder.seed(making.seed).clock(making.clock.clone()).build()
 }
 
@@ -178,16 +184,6 @@ fn counts_alike(one: &Rule, other: &Rule) -> bool {
 fn has_same_key(one: &Rule, other: &Rule) -> bool {
     one.key.len() == other.key.len()
         && one.key.iter().zip(&other.key).all(|(one, other)| key::is_same(one, other))
-}
-
-/// The place where a rule's overrides will be handed to its limiters.
-fn overridden(rule: &Rule) -> Result<(), PolicyError> {
-    match rule.overrides.len() {
-        0 => Ok(()),
-        count => {
-            Err(PolicyError::field_of(Some(&rule.name), "overrides", format!("a list of {count}"), "empty"))
-        }
-    }
 }
 
 fn check_names(rules: &Rules) -> Result<(), PolicyError> {

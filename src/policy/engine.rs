@@ -5,17 +5,17 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::book::{Book, Making, ToSet};
+use super::book::{Book, Making};
 use super::changes::Changes;
 use super::error::PolicyError;
 use super::key::Key;
+use super::overrides::Edit;
 use super::reload::{Current, pin};
 use super::request::Request;
 use super::rule::Rules;
 use super::verdict::Verdict;
 use crate::table::Hashing;
 use crate::time::{Clock, Ticking};
-use crate::word::CarryOver;
 
 /// So long limits stay as they are before the next reload changes them: see [`Limiter::set_limit`](crate::Limiter::set_limit).
 const BETWEEN_CHANGES: Duration = Duration::from_millis(1);
@@ -204,7 +204,7 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     ///
     /// A rule is known by its name. If its key, `max_keys` and `on_full` are as they were, each of its limits goes on
     /// counting where the old one stood that was the same, or else of the same kind, periods and alignment: then what a key
-    /// has used stays used under the new number ([`CarryOver::KeepUsed`]). Whatever else the rule says may change freely.
+    /// has used stays used under the new number ([`CarryOver::KeepUsed`](crate::CarryOver::KeepUsed)). Whatever else the rule says may change freely.
     /// All other limits begin with nothing used, and [`Changes::anew`] says so.
     ///
     /// No check waits: one that is under way goes on by the old rules, and every one that begins after the call has
@@ -220,34 +220,47 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         if let Some(last) = changing.last {
             thread::sleep(BETWEEN_CHANGES.saturating_sub(last.elapsed()));
         }
-        let (book, to_set, changes) = {
+        let (book, edits, changes) = {
             let guard = pin();
             Book::new(rules, &changing.making, Some(self.current.get(&guard)))?
         };
-        if !to_set.is_empty() {
-            let set = set_all(&to_set);
+        if !edits.is_empty() {
+            let made = make_all(&edits);
             changing.last = Some(Instant::now());
-            set?;
+            made?;
         }
         self.current.replace(book);
         Ok(changes)
     }
 }
 
-/// Changes the limits of limiters in use: all, or, if one cannot be, none.
-fn set_all<C: Clock>(to_set: &[ToSet<C>]) -> Result<(), PolicyError> {
-    let before: Vec<_> = to_set.iter().map(|change| change.limiter.limit()).collect();
-    for (at, change) in to_set.iter().enumerate() {
-        if let Err(error) = change.limiter.set_limit(change.limit, CarryOver::KeepUsed) {
-            thread::sleep(BETWEEN_CHANGES);
-            for (change, before) in to_set[..at].iter().zip(before) {
-                // It was in force a moment ago, so the limiter knows it.
-                _ = change.limiter.set_limit(before, CarryOver::KeepUsed);
+/// Changes limits of limiters in use: all, or, if one cannot be, none.
+fn make_all<C: Clock>(edits: &[Edit<C>]) -> Result<(), PolicyError> {
+    let mut undo = Vec::new();
+    let mut is_undone = Ok(());
+    for edit in edits {
+        let changes = edit.limiter.core.engine.eras.changes();
+        match edit.make() {
+            Ok(back) => {
+                undo.push(Edit { limiter: edit.limiter.clone(), to: back, rule: String::new(), ..*edit })
             }
-            return Err(change.error(error));
+            Err(error) => is_undone = Err(edit.error(error)),
+        }
+        if edit.limiter.core.engine.eras.changes() != changes {
+            thread::sleep(BETWEEN_CHANGES);
+        }
+        if is_undone.is_err() {
+            break;
         }
     }
-    Ok(())
+    if is_undone.is_err() {
+        for edit in undo.iter().rev() {
+            // It was so a moment ago, so the limiter knows it.
+            _ = edit.make();
+            thread::sleep(BETWEEN_CHANGES);
+        }
+    }
+    is_undone
 }
 
 impl<C> fmt::Debug for Policy<C> {

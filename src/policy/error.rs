@@ -36,6 +36,12 @@ impl PolicyError {
         Self { rule: Some(rule.to_owned()), problem: Box::new(problem) }
     }
 
+    /// The limit of an override in the place of the rule's limit of this number, that no limiter can honour beside it.
+    pub(super) fn override_of(rule: &str, number: usize, error: ConfigError) -> Self {
+        let problem = Problem::Limit { field: format!("overrides: limits[{number}]"), error };
+        Self { rule: Some(rule.to_owned()), problem: Box::new(problem) }
+    }
+
     /// The name of the rule; none if the policy as a whole is wrong.
     pub fn rule(&self) -> Option<&str> {
         self.rule.as_deref()

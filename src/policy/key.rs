@@ -105,21 +105,74 @@ impl Value<'_> {
     }
 }
 
+impl Value<'_> {
+    #[inline]
+    fn hash_as<H: Hasher>(&self, part: &KeyPart, state: &mut H) {
+        // Lengths stay below 2^48: no text is as long as an address space.
+        state.write_u64(self.head() << 8 | u64::from(kind(part)));
+        match *self {
+            Value::Absent => {}
+            Value::Text(text) => state.write(text.as_bytes()),
+            Value::V4(address, _) => state.write_u32(address),
+            Value::V6(address, _) => state.write_u128(address),
+            Value::Digest(digest) => state.write_u64(digest),
+        }
+    }
+}
+
 impl Hash for Key<'_> {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
         for part in self.parts {
-            let value = self.value(part);
-            // Lengths stay below 2^48: no text is as long as an address space.
-            state.write_u64(value.head() << 8 | u64::from(kind(part)));
-            match value {
-                Value::Absent => {}
-                Value::Text(text) => state.write(text.as_bytes()),
-                Value::V4(address, _) => state.write_u32(address),
-                Value::V6(address, _) => state.write_u128(address),
-                Value::Digest(digest) => state.write_u64(digest),
-            }
+            self.value(part).hash_as(part, state);
         }
+    }
+}
+
+/// A key that a policy names, rather than a request has: part by part, as text. It hashes as that of a request does.
+pub(super) struct Named<'a> {
+    parts: &'a [KeyPart],
+    values: Vec<Value<'a>>,
+}
+
+impl<'a> Named<'a> {
+    /// The key of these texts. The error is the number of the text that names none, and what would.
+    pub(super) fn new(parts: &'a [KeyPart], texts: &'a [String]) -> Result<Self, (usize, String)> {
+        let of = |(at, (part, text)): (usize, (&KeyPart, &'a String))| {
+            named(part, text).map_err(|allowed| (at, allowed))
+        };
+        let values = parts.iter().zip(texts).enumerate().map(of).collect::<Result<_, _>>()?;
+        Ok(Self { parts, values })
+    }
+}
+
+impl Hash for Named<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts.iter().zip(&self.values).for_each(|(part, value)| value.hash_as(part, state));
+    }
+}
+
+/// What a text stands for in the place of a part; the error tells what it may be.
+fn named<'a>(part: &KeyPart, text: &'a str) -> Result<Value<'a>, String> {
+    match part {
+        KeyPart::ClientIp { v4_bits, v6_bits } => {
+            let (address, bits) = text.split_once('/').map_or((text, None), |(at, bits)| (at, Some(bits)));
+            let address = address.parse::<IpAddr>().map_err(|_| "an address or a network".to_owned())?;
+            let own_bits = if address.to_canonical().is_ipv4() { v4_bits } else { v6_bits };
+            if bits.is_some_and(|bits| bits.parse() != Ok(*own_bits)) {
+                return Err(format!("an address, or a network of {own_bits} bits as the rule counts by"));
+            }
+            Ok(network(Some(address), *v4_bits, *v6_bits))
+        }
+        // The address of a caller who is not authenticated, or an id.
+        KeyPart::Entity => match text.parse::<IpAddr>() {
+            Ok(address) => Ok(network(Some(address), 32, ENTITY_V6_BITS)),
+            Err(_) => Ok(Value::Text(text)),
+        },
+        KeyPart::Custom(name, _) => {
+            Err(format!("of a rule without {name}: what a function makes has no name"))
+        }
+        _ => Ok(Value::Text(text)),
     }
 }
 

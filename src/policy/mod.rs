@@ -11,6 +11,7 @@ mod glob;
 mod key;
 mod matcher;
 mod names;
+mod overrides;
 mod reload;
 mod request;
 mod rule;

@@ -28,6 +28,12 @@ pub const fn value_max(value_bits: u32) -> u64 {
 
 /// A horizon that is tried for first: 2^60 ns, 36 years and a half.
 pub const HORIZON_WANTED_NS: u64 = 1 << 60;
+/// The horizon that is tried for first where a time may have so many bits: where there are fewer than usual nine years, so
+/// that a unit stays short, below half a nanosecond for ordinary rates down to 60 bits.
+pub const fn horizon_wanted_ns(value_bits: u32) -> u64 {
+    if value_bits < VALUE_BITS { HORIZON_WANTED_NS >> 2 } else { HORIZON_WANTED_NS }
+}
+
 /// The least horizon that is accepted: seven years of 366 days.
 pub const HORIZON_LEAST_NS: u64 = 7 * 366 * 24 * 60 * 60 * 1_000_000_000;
 
@@ -67,7 +73,8 @@ impl Timebase {
     /// # Errors
     /// None: returns `None` when even whole emission intervals leave less than the least horizon.
     pub fn new(ask: Ask) -> Option<Self> {
-        Self::with_horizon(ask, HORIZON_WANTED_NS).or_else(|| Self::with_horizon(ask, HORIZON_LEAST_NS))
+        Self::with_horizon(ask, horizon_wanted_ns(ask.value_bits))
+            .or_else(|| Self::with_horizon(ask, HORIZON_LEAST_NS))
     }
 
     /// The finest timebase in which `ask` fits with `horizon_ns` to spare.

@@ -20,7 +20,7 @@ use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Window};
 use crate::time::timebase::{
-    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds,
+    Ask, HORIZON_LEAST_NS, Timebase, VALUE_MAX, beyond_horizon, horizon_wanted_ns, nanoseconds,
 };
 
 /// A sliding window and the layout of its word.
@@ -62,7 +62,7 @@ impl Sliding {
         }
         let fit = |horizon_ns| Self::fit(window, horizon_ns, value_bits);
         // Counts that do not fit beside 36 years of time may fit beside seven.
-        let (time, period, layout) = fit(HORIZON_WANTED_NS).or_else(|_| fit(HORIZON_LEAST_NS))?;
+        let (time, period, layout) = fit(horizon_wanted_ns(value_bits)).or_else(|_| fit(HORIZON_LEAST_NS))?;
         let sliding = Self {
             phases: if alignment == Alignment::PerKey { period } else { 0 },
             limit: window.limit(),

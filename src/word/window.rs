@@ -6,7 +6,7 @@ use crate::decision::WindowName;
 use crate::error::ConfigError;
 use crate::limit::{Alignment, Window};
 use crate::time::timebase::{
-    Ask, HORIZON_LEAST_NS, HORIZON_WANTED_NS, Timebase, VALUE_MAX, beyond_horizon, nanoseconds,
+    Ask, HORIZON_LEAST_NS, Timebase, VALUE_MAX, beyond_horizon, horizon_wanted_ns, nanoseconds,
 };
 
 /// One or two windows and the layout of their word. A single window is a burst window whose sustain
@@ -161,7 +161,8 @@ impl Windowed {
     ) -> Result<(Timebase, Self), ConfigError> {
         let pair = Pair::new(burst, sustain, alignment, value_bits)?;
         // Counts that do not fit beside 36 years of time may fit beside seven.
-        let (time, layout) = pair.fit(HORIZON_WANTED_NS).or_else(|_| pair.fit(HORIZON_LEAST_NS))?;
+        let (time, layout) =
+            pair.fit(horizon_wanted_ns(value_bits)).or_else(|_| pair.fit(HORIZON_LEAST_NS))?;
         let phases = if alignment == Alignment::PerKey { pair.ratio << time.fraction_bits() } else { 0 };
         let windowed = Self {
             phases,

@@ -11,6 +11,7 @@ mod common;
 mod errors;
 mod examples;
 mod naive;
+mod overrides;
 mod reloads;
 mod together;
 mod verdicts;
