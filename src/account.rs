@@ -110,7 +110,7 @@ impl<C: Clock> Core<C> {
         carry_out: impl FnOnce(InTier<Order>, &dyn Fn() -> bool) -> Option<Ordered>,
     ) -> u64 {
         let Snapshot { word, ns, .. } = receipt.snapshot;
-        let order = Order::Refund(Paid { tokens: receipt.charged, word, ns }, most);
+        let order = Order::Refund(Paid { tokens: receipt.charged, word, ns, refilled: 0 }, most);
         self.note_gift(receipt.hash);
         let back = self.give_back(receipt, hot, order, Resets::is_same_life, carry_out);
         self.note_gift(receipt.hash);

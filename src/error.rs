@@ -58,7 +58,7 @@ pub enum ConfigError {
         /// The most that is allowed, in tokens a second.
         per_second_max: u128,
     },
-    /// The window's counts and its time do not fit one 62-bit word together.
+    /// The window's counts and its time do not fit one word together.
     TooWide {
         /// The limit that is too large, as `window limit`, `burst limit`, `sustain limit`.
         field: &'static str,
@@ -153,7 +153,7 @@ impl fmt::Display for ConfigError {
             ),
             Self::PeriodsTooWide { burst, sustain } => write!(
                 f,
-                "burst period is {burst:?} in a sustain period of {sustain:?}; it must be longer, or a larger share, for one 62-bit word to hold a count beside the time"
+                "burst period is {burst:?} in a sustain period of {sustain:?}; it must be longer, or a larger share, for one word to hold a count beside the time"
             ),
             Self::SlidingFromFirstRequest => f.write_str(
                 "alignment of a sliding window is FirstRequest; it must be Clock or PerKey, for it never begins anew",
@@ -188,7 +188,7 @@ impl fmt::Display for ConfigError {
                 if let Some((name, other)) = other {
                     write!(f, "a {name} of {other} and ")?;
                 }
-                f.write_str("these periods, for one 62-bit word to hold the time and the counts")
+                f.write_str("these periods, for one word to hold the time and the counts")
             }
             Self::TooManyKeys { keys, keys_max } => {
                 write!(f, "max_keys is {keys}; it may be at most {keys_max}")

@@ -266,7 +266,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     {
         let hash = self.core.hashing.of(key);
         let word = self.core.resets.around(hash, || self.table.forget(hash, key))?;
-        Some(self.core.standing((word, self.core.engine.precise_ns()), hash))
+        Some(self.standing(key, Seen { hash, word, ns: self.core.engine.precise_ns() }))
     }
 
     /// Forgets each key for which `keep` says no, as [`remove`](Self::remove) does, and returns how many those were.
@@ -291,7 +291,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, Standing) -> bool) -> usize {
         self.table.retain(&self.core.engine, |key, seen| {
-            let is_kept = keep(key, self.standing(seen));
+            let is_kept = keep(key, self.standing(key, seen));
             if !is_kept {
                 // Before the key goes, and only if it goes as it was seen: no receipt is issued in between.
                 self.core.resets.add(seen.hash);
@@ -327,8 +327,17 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         ExactIter { limiter: self, places: self.table.places().used() }
     }
 
-    fn standing(&self, Seen { hash, word, ns }: Seen) -> Standing {
-        self.core.standing((word, ns), hash)
+    /// How a key stands that was met: by its own override, or the limit that its word names.
+    fn standing<Q>(&self, key: &Q, Seen { hash, word, ns }: Seen) -> Standing
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let era = match self.overrides.get(key) {
+            Some(tier) => self.core.engine.era_in(tier),
+            None => self.core.engine.era().of(word),
+        };
+        self.core.standing_in(era, (word, ns), hash)
     }
 
     /// Keys that are live now; an estimate while other threads check.
@@ -392,7 +401,8 @@ impl<K: Hash + Eq + Clone, C: Clock> Iterator for ExactIter<'_, K, C> {
     fn next(&mut self) -> Option<(K, Standing)> {
         let ExactLimiter { table, core, .. } = self.limiter;
         let (key, seen) = table.next(&core.engine, &mut self.places)?;
-        Some((key, self.limiter.standing(seen)))
+        let stands = self.limiter.standing(&key, seen);
+        Some((key, stands))
     }
 
     /// At most as many as there were at once since the limiter was built, less those visited.

@@ -366,7 +366,9 @@ impl<C: Clock> Limiter<C> {
     /// guessed is recognised.
     ///
     /// # Errors
-    /// What `writer` fails with; what it has been given is then no snapshot.
+    /// What `writer` fails with; what it has been given is then no snapshot. [`Unsupported`](std::io::ErrorKind::Unsupported) if the
+    /// limiter has a [tier](Self::tier) or had an override: a snapshot holds one limit, and what is owed by others would
+    /// come back at the wrong rate.
     #[cfg(feature = "snapshot")]
     pub fn save(&self, writer: impl std::io::Write) -> std::io::Result<u64> {
         crate::snapshot::save(&self.table, &self.core, self.max_keys, writer)

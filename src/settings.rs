@@ -170,12 +170,7 @@ impl<C: Clock> Core<C> {
         Denied { snapshot, cost, reason: Reason::Full, room_at_ns: full.room_at_ns }
     }
 
-    /// What `peek` tells of a word, by the rule of the tier that it names.
-    pub(crate) fn standing(&self, (word, ns): (u64, u64), fingerprint: u64) -> Standing {
-        self.standing_in(self.engine.era().of(word), (word, ns), fingerprint)
-    }
-
-    /// The same, by a tier's rule.
+    /// What `peek` tells of a word, by a tier's rule.
     pub(crate) fn standing_in(&self, era: Era<'_>, (word, ns): (u64, u64), fingerprint: u64) -> Standing {
         let snapshot = self.snapshot_by(era.rule, era.value(word, ns), ns, fingerprint);
         Standing { snapshot: self.in_doubt(snapshot) }

@@ -111,7 +111,8 @@ impl<C: Clock> SingleLimiter<C> {
 
     /// How the limiter stands, by the precise clock. Changes nothing.
     pub fn peek(&self) -> Standing {
-        self.core.standing(self.single.peek(&self.core.engine), self.single.key())
+        let seen = self.single.peek(&self.core.engine);
+        self.core.standing_in(self.core.engine.era(), seen, self.single.key())
     }
 
     /// Charges a cost that is known only now, as [`Limiter::charge`](crate::Limiter::charge) does.

@@ -14,8 +14,11 @@ use crate::word::CarryOver;
 ///
 /// A key has one count, whichever limit it is checked by: what it has used under one it has used under another, as many
 /// tokens or requests. So who changes to a higher tier gets what that allows less what was used, and who changes to a lower
-/// one may owe more than its whole limit. What comes back until a check by another tier, comes back at the rate of the one
-/// that the key was last charged by.
+/// one may owe more than its whole limit. What comes back does so at the rate of the one that the key was last asked by,
+/// whether that let it pass or not; looking (`peek`, a cost of 0) and giving back change nothing in that. So a wait that is told holds for
+/// who asks by the same limit again.
+///
+/// A receipt is good for what it paid less what any of the limiter's limits can have refilled since.
 ///
 /// A tier of another limiter stands for the limiter's own limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,13 +34,16 @@ impl<C: Clock> Core<C> {
     }
 
     /// Makes a tier.
-    pub(crate) fn tier(
+    pub(crate) fn tier<K: Hash + Eq>(
         &self,
+        overrides: &Overrides<K>,
         limit: Limit,
         hot: Option<&Hot>,
         walk: impl Fn(Era<'_>),
     ) -> Result<Tier, ConfigError> {
+        let mut turn = overrides.turn();
         let number = self.change(Change::Tier(limit), CarryOver::KeepUsed, hot, walk)?;
+        turn.name(number);
         Ok(Tier { limiter: self.number, number })
     }
 
@@ -70,17 +76,15 @@ impl<C: Clock> Core<C> {
         hot: Option<&Hot>,
         walk: impl Fn(Era<'_>),
     ) -> Result<(), ConfigError> {
-        let mut turn = overrides.turn();
-        let alike = turn.made().iter().copied().find(|&tier| self.engine.eras.limit(tier) == Some(limit));
+        let turn = overrides.turn();
+        let eras = &self.engine.eras;
+        let alike = turn.unnamed(eras.tiers()).find(|&tier| eras.limit(tier) == Some(limit));
         let tier = match alike {
             Some(tier) => tier,
             None => match self.change(Change::Tier(limit), CarryOver::KeepUsed, hot, &walk) {
-                Ok(tier) => {
-                    turn.note(tier);
-                    tier
-                }
+                Ok(tier) => tier,
                 Err(full @ ConfigError::TooManyTiers { .. }) => {
-                    let unused = turn.unused().ok_or(full)?;
+                    let unused = turn.unused_but_by(&key, eras.tiers()).ok_or(full)?;
                     self.change(Change::Anew(unused, limit), CarryOver::KeepUsed, hot, &walk)?
                 }
                 Err(error) => return Err(error),

@@ -226,6 +226,9 @@ impl World {
         let counts = fits || (self.windows && self.count_refused && cost <= burst);
         if counts && cost > 0 {
             self.keys.insert(key, Naive { used: used + cost, at_s: self.at_s, by });
+        } else if cost > 0 && cost <= burst && !self.windows {
+            // It was asked, so what comes back does by this limit.
+            self.keys.insert(key, Naive { used, at_s: self.at_s, by });
         }
     }
 }

@@ -30,7 +30,7 @@ fn refund_against_takeover() {
         let it = scene.clone();
         let asked = in_threads(roles, move |role| {
             if role == 0 {
-                let paid = Paid { tokens: 2, word: ordered.done.next, ns: ordered.ns };
+                let paid = Paid { tokens: 2, word: ordered.done.next, ns: ordered.ns, refilled: 0 };
                 let order = Order::Refund(paid, 2);
                 it.table.order_on(it.engine(MS), OLD, ordered.owner, order, &|| true);
                 return 0;
@@ -72,7 +72,7 @@ fn charge_and_refund_beside_a_check() {
             let Ok(ordered) = it.table.order(it.engine(MS), OLD, Order::Charge(3)) else {
                 return 0; // lost every race for the new key's slot
             };
-            let paid = Paid { tokens: 2, word: ordered.done.next, ns: ordered.ns };
+            let paid = Paid { tokens: 2, word: ordered.done.next, ns: ordered.ns, refilled: 0 };
             let order = Order::Refund(paid, 2);
             let back = it.table.order_on(it.engine(MS), OLD, ordered.owner, order, &|| true);
             ordered.done.tokens - back.map_or(0, |back| back.done.tokens)

@@ -18,7 +18,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     /// # Errors
     /// A [`ConfigError`], and nothing is changed, in the cases told there.
     pub fn tier(&self, limit: Limit) -> Result<Tier, ConfigError> {
-        self.core.tier(limit, None, |era| self.table.walk(&self.core.engine, era))
+        self.core.tier(&self.overrides, limit, None, |era| self.table.walk(&self.core.engine, era))
     }
 
     /// The limit of a tier.
@@ -55,7 +55,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let tier = self.overrides.turn().clear(key)?;
+        let tier = self.overrides.clear(key)?;
         Some(self.core.limit_of(tier))
     }
 

@@ -143,7 +143,7 @@ impl<C: Clock> Limiter<C> {
     /// Leave a millisecond between changes: a check that is held up while three of them pass may leave its key's count wrong.
     ///
     /// A bucket may get any other rate and burst, windows any other limits; their periods and alignment stay. Each
-    /// different limit takes some 150 bytes for as long as the limiter lives. From the first change on, until the limiter
+    /// different limit takes some 150 bytes (with [tiers](Self::tier), for each of them) for as long as the limiter lives. From the first change on, until the limiter
     /// is built anew (a snapshot keeps what was used), threads lease no more and a check takes a slower road, several times
     /// as long for a key that is at hand. A limit that is in force already changes nothing.
     ///
@@ -161,7 +161,7 @@ impl<C: Clock> Limiter<C> {
     ///
     /// # Errors
     /// A [`ConfigError`], and nothing is changed, if the limit cannot be honoured, has another kind, period or alignment than
-    /// the one that the limiter was built with, or is one too many (65 535 different ones).
+    /// the one that the limiter was built with, or is one too many (65 535 different ones; with tiers, sets of them).
     pub fn set_limit(&self, limit: Limit, carry_over: CarryOver) -> Result<(), ConfigError> {
         self.core.set_limit(limit, carry_over, Some(self.table.hot()), |era| {
             self.table.walk(&self.core.engine, era)

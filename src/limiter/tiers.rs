@@ -13,7 +13,7 @@ use crate::time::Clock;
 
 impl<C: Clock> Limiter<C> {
     /// Makes a tier: a limit of the same kind, periods and alignment as the limiter's own, for keys that are checked by it. It
-    /// lives as long as the limiter. Needs a place of [`max_tiers`](crate::Builder::max_tiers), and is a
+    /// lives as long as the limiter; of windows it counts in the same bits as that one. Needs a place of [`max_tiers`](crate::Builder::max_tiers), and is a
     /// change of limits: as after [`set_limit`](Self::set_limit), whose page tells more, receipts that were issued before are
     /// void, and from the first one on every check of the limiter takes the slower road.
     ///
@@ -32,7 +32,9 @@ impl<C: Clock> Limiter<C> {
     /// A [`ConfigError`], and nothing is changed, if the limit cannot be honoured (time and counts have fewer bits than without
     /// tiers), does not follow the limiter's own, or is one tier too many.
     pub fn tier(&self, limit: Limit) -> Result<Tier, ConfigError> {
-        self.core.tier(limit, Some(self.table.hot()), |era| self.table.walk(&self.core.engine, era))
+        self.core.tier(&self.overrides, limit, Some(self.table.hot()), |era| {
+            self.table.walk(&self.core.engine, era)
+        })
     }
 
     /// The limit of a tier.
@@ -40,8 +42,8 @@ impl<C: Clock> Limiter<C> {
         self.core.limit_of(self.core.number_of(tier))
     }
 
-    /// Changes the limit of a tier while requests are decided, as [`set_limit`](Self::set_limit) does the limiter's own;
-    /// what was used stays used.
+    /// Changes the limit of a tier while requests are decided, as [`set_limit`](Self::set_limit) does the limiter's own; it is one of
+    /// the changes that are counted there. What was used stays used.
     ///
     /// # Errors
     /// A [`ConfigError`], and nothing is changed, in the cases told there, and if another limiter made the tier.
@@ -53,10 +55,16 @@ impl<C: Clock> Limiter<C> {
 
     /// Gives `key` a limit of its own, whatever tier it is checked by, from the next check on: an internal caller, a
     /// customer with a contract. What was used stays used. Each different limit takes one place of
-    /// [`max_tiers`](crate::Builder::max_tiers) as long as some key has it; a key costs about 50 bytes, and
-    /// there may be any number. They are known by the key's whole hash.
+    /// [`max_tiers`](crate::Builder::max_tiers) as long as some key has it; when all are taken, one that no key has any more is
+    /// given to the next, and what was used by it is the limiter's own limit's again. A key costs about 50 bytes, and there
+    /// may be any number. They are known by the key's whole hash.
     ///
-    /// A request that is being decided meanwhile may be decided by the limit before.
+    /// A limit that no override has yet is a change of limits, as [`set_limit`](Self::set_limit) is, and voids the receipts of
+    /// all keys. Each set of limits that the limiter has ever had at once takes some 150 bytes for each limit in it, and there
+    /// may be 65 535: give overrides of a few kinds.
+    ///
+    /// A request that is being decided meanwhile may be decided by the limit before; or, if that was another override whose
+    /// place is given to a third key at the same moment, by that.
     ///
     /// ```
     /// # use tidegate::{Limit, Limiter, Rate};
@@ -88,7 +96,7 @@ impl<C: Clock> Limiter<C> {
     }
 
     pub(crate) fn clear_override_hashed(&self, hash: u64) -> Option<Limit> {
-        let tier = self.overrides.turn().clear(&hash)?;
+        let tier = self.overrides.clear(&hash)?;
         Some(self.core.limit_of(tier))
     }
 

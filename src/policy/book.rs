@@ -16,7 +16,6 @@ use crate::limit::Limit;
 use crate::limiter::Limiter;
 use crate::table::Hashing;
 use crate::time::Clock;
-use crate::word;
 
 /// Limits that one rule may have.
 const LIMITS_MAX: usize = 8;
@@ -136,8 +135,8 @@ fn limiters<C: Clock + Clone>(
         };
         let limiter = match take(&is_fit) {
             Some(limiter) => {
-                let value_bits = limiter.core.engine.eras.value_bits();
-                word::Rule::narrow(limit, value_bits).map_err(error)?;
+                let core = &limiter.core;
+                core.engine.eras.rule_of(&core.engine.rule, limit).map_err(error)?;
                 let (limiter_to_edit, name) = (Arc::clone(&limiter), rule.name.clone());
                 edits.push(Edit { limiter: limiter_to_edit, to: To::Limit(*limit), rule: name, number });
                 is_changed = true;

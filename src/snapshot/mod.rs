@@ -42,7 +42,13 @@ pub(crate) fn save<C: Clock>(
     max_keys: usize,
     writer: impl Write,
 ) -> io::Result<u64> {
-    core.engine.eras.while_unchanged(|| save_unchanged(table, core, max_keys, writer))
+    core.engine.eras.while_unchanged(|| {
+        if core.engine.eras.tiers() > 0 {
+            let told = "a limiter with tiers or overrides cannot be saved: its keys owe by limits that a snapshot does not hold";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, told));
+        }
+        save_unchanged(table, core, max_keys, writer)
+    })
 }
 
 fn save_unchanged<C: Clock>(

@@ -4,7 +4,7 @@
 use super::{Attempt, CHARGES, Engine, Era, InTier, Ordered, TierNumber};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Clock;
-use crate::word::{CarryOver, Decided, Done, Order, Outcome, TABLE_BIT};
+use crate::word::{CarryOver, Decided, Done, Order, Outcome, Paid, TABLE_BIT};
 
 impl<C: Clock> Engine<C> {
     /// An attempt to charge by whatever limit of the tier is in force, and to adopt the word if another one wrote it. A refusal is
@@ -22,7 +22,8 @@ impl<C: Clock> Engine<C> {
             return (Attempt::Mark, seen);
         }
         let era = self.era_in(tier);
-        if era.is_foreign(seen) && !is_precise {
+        let is_foreign = era.is_foreign(seen);
+        if is_foreign && !is_precise {
             // What came back until now came back at the rate before.
             return (Attempt::Doubtful, seen);
         }
@@ -31,9 +32,10 @@ impl<C: Clock> Engine<C> {
         if outcome == Outcome::Exhausted && !is_precise {
             return (Attempt::Doubtful, seen);
         }
-        let unchanged = next == value;
+        // Who is refused is told a wait by this rule, and what comes back must come back by it.
+        let stays = next == value && !(is_foreign && outcome == Outcome::Exhausted);
         let next = era.word(next);
-        if unchanged {
+        if stays {
             return (Attempt::Done { outcome, seen }, next);
         }
         if word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Acquire).is_err() {
@@ -79,15 +81,29 @@ impl<C: Clock> Engine<C> {
             if before & TABLE_BIT != 0 {
                 return None;
             }
-            let era = self.era_in(tier);
+            // What gives back leaves the word to the tier that has it, whichever paid.
+            let paid_by = self.era_in(tier);
+            let left_by = if order.charges() { paid_by } else { paid_by.of(before) };
+            let era = if order.is_of_receipt() { paid_by } else { left_by };
             let value = era.value(before, ns);
-            let done = era.rule.carry_out(order, value, ns, key);
-            let next = era.word(done.next);
-            if done.next != value {
+            let done = match order {
+                // Another tier has been asked since.
+                Order::Cancel { .. } if left_by.tier() != era.tier() => {
+                    Done::nothing(Outcome::Exhausted, value)
+                }
+                Order::Refund(paid, most) => {
+                    let refilled = if era.is_alone() { 0 } else { era.refilled_at_most(paid.ns, ns) };
+                    era.rule.carry_out(Order::Refund(Paid { refilled, ..paid }, most), value, ns, key)
+                }
+                _ => era.rule.carry_out(order, value, ns, key),
+            };
+            let next = left_by.word(left_by.value_by(era, done.next, ns));
+            let is_told = era.is_foreign(before) && done.outcome == Outcome::Exhausted && order.charges();
+            if done.next != value || is_told {
                 if word.compare_exchange(before, next, Ordering::AcqRel, Ordering::Acquire).is_err() {
                     continue;
                 }
-                self.keep_up(word, next, era, ns);
+                self.keep_up(word, next, left_by, ns);
             }
             if is_ours() {
                 let was_dry = era.rule.dry_until(value, era.rule.moment(ns, key)).is_some();
@@ -124,12 +140,8 @@ impl<C: Clock> Engine<C> {
     /// Has a word adopted by the era, if it is a value of the one before: what the walk of a change does.
     pub fn adopt(&self, word: &AtomicU64, era: Era<'_>) {
         // ORDERING: AcqRel, as every exchange of a word: a charge that was made meanwhile is seen, or has adopted it.
-        let adopted = |seen| {
-            (seen & TABLE_BIT == 0 && era.is_past(seen)).then(|| {
-                let its = era.adopting(seen);
-                its.word(its.value(seen, self.precise_ns()))
-            })
-        };
+        let adopted =
+            |seen| (seen & TABLE_BIT == 0 && era.is_past(seen)).then(|| era.kept(seen, self.precise_ns()));
         _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, adopted);
     }
 }

@@ -33,8 +33,8 @@ pub trait Ask: Copy {
         lost: impl FnMut(u64),
     ) -> Option<Self::Answer>;
 
-    /// The answer of a table that lets newcomers pass uncounted.
-    fn uncounted(ns: u64) -> Self::Answer;
+    /// The answer of a table that lets newcomers pass uncounted; `word` is one that nothing has been charged to.
+    fn uncounted(ns: u64, word: u64) -> Self::Answer;
 }
 
 /// An order that has taken effect.
@@ -73,8 +73,8 @@ impl Ask for u64 {
         engine.charge_in(tier, word, key, self, is_ours, lost)
     }
 
-    fn uncounted(ns: u64) -> Charged {
-        Charged { decided: Decided { outcome: Outcome::Pass, next: 0 }, ns }
+    fn uncounted(ns: u64, word: u64) -> Charged {
+        Charged { decided: Decided { outcome: Outcome::Pass, next: word }, ns }
     }
 }
 
@@ -100,8 +100,8 @@ impl Ask for Order {
         engine.order(word, key, InTier { ask: self, tier }, owner, is_ours)
     }
 
-    fn uncounted(ns: u64) -> Ordered {
-        Ordered { done: Done { outcome: Outcome::Pass, next: 0, tokens: 0 }, ns, was_dry: false, owner: 0 }
+    fn uncounted(ns: u64, word: u64) -> Ordered {
+        Ordered { done: Done { outcome: Outcome::Pass, next: word, tokens: 0 }, ns, was_dry: false, owner: 0 }
     }
 }
 
@@ -146,7 +146,7 @@ impl<A: Ask> Ask for InTier<A> {
         self.ask.carry_out(engine, tier, word, key, owner, is_ours, lost)
     }
 
-    fn uncounted(ns: u64) -> A::Answer {
-        A::uncounted(ns)
+    fn uncounted(ns: u64, word: u64) -> A::Answer {
+        A::uncounted(ns, word)
     }
 }

@@ -88,10 +88,26 @@ impl<'e> Era<'e> {
         if tier == self.tier { *self } else { self.within(tier) }
     }
 
-    /// The era that a word which is past is to be adopted by.
-    pub fn adopting(&self, word: u64) -> Self {
+    /// What the walk leaves of a word that is past: the same tier's, but of one that is recalled the limiter's own.
+    pub fn kept(&self, word: u64, ns: u64) -> u64 {
         let its = self.of(word);
-        if its.tier == self.recalled { self.within(OWN) } else { its }
+        if its.tier == OWN || its.tier != self.recalled {
+            return its.word(its.value(word, ns));
+        }
+        let own = self.within(OWN);
+        own.word(own.rule.adopt(its.before(), CarryOver::KeepUsed, self.eras.bare(word), ns))
+    }
+
+    /// A value of another tier's in the terms of this one's rule.
+    pub fn value_by(&self, era: Self, value: u64, ns: u64) -> u64 {
+        if era.tier == self.tier { value } else { self.rule.adopt(era.rule, CarryOver::KeepUsed, value, ns) }
+    }
+
+    /// The most that any tier's rule can have refilled between two times of the limiter's, in units of this one's.
+    pub fn refilled_at_most(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let set = self.eras.set(self.state & INDEX);
+        let rules = set.into_iter().flat_map(|set| std::iter::once(&set.own).chain(&set.tiers));
+        rules.map(|rule| self.rule.refilled_by(rule, from_ns, to_ns)).max().unwrap_or(0)
     }
 
     /// Whether there is but one rule, so that all words can be compared as they are.
@@ -340,7 +356,7 @@ impl Eras {
         walk: impl Fn(Era<'_>),
     ) -> Result<TierNumber, ConfigError> {
         let (Change::Of(_, limit) | Change::Anew(_, limit) | Change::Tier(limit)) = change;
-        self.ready(&limit, &first, now_ns)?;
+        self.ready(&limit, (&first, rule), now_ns)?;
         let _turn = self.changing.lock().unwrap_or_else(|poisoned| {
             // The clock has panicked in the last walk. Its words first.
             walk(self.now(rule, OWN));
@@ -366,7 +382,7 @@ impl Eras {
                 tier.ok_or(ConfigError::TooManyTiers { tiers_max: self.tiers_max.into() })?
             }
         };
-        let index = self.index_of(&limits, &first)?;
+        let index = self.index_of(&limits, (&first, rule))?;
         let changes = number(state) + 1;
         let carry_over = match carry_over {
             CarryOver::KeepUsed => 0,
@@ -383,20 +399,34 @@ impl Eras {
         Ok(tier)
     }
 
-    /// The rule of a limit that comes after the `first` one at `now_ns`.
-    fn ready(&self, limit: &Limit, first: &Limit, now_ns: u64) -> Result<Rule, ConfigError> {
+    /// Whether a limit may come after the `first` one at `now_ns`.
+    fn ready(&self, limit: &Limit, (first, rule): (&Limit, &Rule), now_ns: u64) -> Result<(), ConfigError> {
         limit.follows(first)?;
-        let rule = Rule::narrow(limit, self.value_bits())?;
+        let rule = self.rule_of(rule, limit)?;
         // Its time ends seven years from now at the earliest, as that of a limiter which is built.
         if rule.time().end_ns().saturating_sub(now_ns) < HORIZON_LEAST_NS {
             let left_ns = u128::from(rule.time().end_ns().saturating_sub(HORIZON_LEAST_NS));
             return Err(beyond_horizon("the limiter's age", u128::from(now_ns), left_ns));
         }
-        Ok(rule)
+        Ok(())
+    }
+
+    /// A limit that follows the first one, ready to decide. Where there may be tiers, its windows have the first one's layout.
+    ///
+    /// # Errors
+    /// It cannot be honoured.
+    pub fn rule_of(&self, first: &Rule, limit: &Limit) -> Result<Rule, ConfigError> {
+        if self.tag_bits == 0 { Rule::new(limit) } else { first.beside(limit) }
+    }
+
+    /// Tiers that there are.
+    pub fn tiers(&self) -> TierNumber {
+        let set = self.set(self.state() & INDEX);
+        set.map_or(0, |set| TierNumber::try_from(set.tiers.len()).unwrap_or(TierNumber::MAX))
     }
 
     /// The number of the set of these limits, which is made if it is new. To be asked by who has the turn.
-    fn index_of(&self, limits: &[Limit], first: &Limit) -> Result<usize, ConfigError> {
+    fn index_of(&self, limits: &[Limit], (first, rule): (&Limit, &Rule)) -> Result<usize, ConfigError> {
         if limits == [*first] {
             return Ok(0);
         }
@@ -407,7 +437,7 @@ impl Eras {
         if index >= 1 << INDEX_BITS {
             return Err(ConfigError::TooManyLimits { limits_max: (1 << INDEX_BITS) - 1 });
         }
-        let rules = limits.iter().map(|limit| Rule::narrow(limit, self.value_bits()));
+        let rules = limits.iter().map(|limit| self.rule_of(rule, limit));
         let rules = rules.collect::<Result<Vec<_>, _>>()?;
         let Some((own, tiers)) = rules.split_first() else { return Ok(0) };
         self.later.put(index, Set { limits: limits.into(), own: *own, tiers: tiers.into() });

@@ -143,6 +143,11 @@ impl Timebase {
         u32::from(self.fraction_bits)
     }
 
+    /// Bits that a time in units may have.
+    pub fn value_bits(&self) -> u32 {
+        self.value_bits.into()
+    }
+
     /// The largest time in units that a word holds.
     pub fn value_max(&self) -> u64 {
         value_max(self.value_bits.into())

@@ -64,11 +64,16 @@ fn share_of(used: u64, from: u64, to: u64) -> u64 {
 }
 
 impl Bucket {
+    /// As many tokens as so many units of the bucket `from` are, in units of this one, rounded up.
+    pub(super) fn units_of(&self, from: &Self, units: u64) -> u64 {
+        share_of(units, from.interval(), self.interval())
+    }
+
     /// The arrival time at `now` of who had `used` so many units of the bucket `from`.
     fn adopt(&self, from: &Self, carry_over: CarryOver, used: u64, now: u64) -> u64 {
         let used = match carry_over {
             CarryOver::Proportional => share_of(used, from.depth(), self.depth()),
-            _ => share_of(used, from.interval(), self.interval()),
+            _ => self.units_of(from, used),
         };
         now.saturating_add(used)
     }

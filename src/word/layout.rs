@@ -21,7 +21,7 @@
 //!
 //! Both counts are of one limit and equally wide, so that the current one becomes the previous one as it is.
 
-use crate::time::timebase::VALUE_MAX;
+use crate::time::timebase::{VALUE_BITS, VALUE_MAX};
 
 /// The grid of openings is never coarser than the burst period over 2^6.
 const GRID_BITS_LEAST: u32 = 6;
@@ -132,7 +132,15 @@ impl Layout {
         };
         burst_bits += give(HEADROOM_BITS);
         sustain_bits += if needs.sustain.is_some() { give(HEADROOM_BITS) } else { 0 };
-        grid_bits += if needs.first_request { give(needs.fraction_bits - grid_bits) } else { 0 };
+        // Where the word is of several tiers, the others may count to more.
+        let for_grid = if needs.value_bits < VALUE_BITS { spare / 2 } else { spare };
+        let mut give = |most: u32| {
+            let given = most.min(spare);
+            spare -= given;
+            given
+        };
+        grid_bits +=
+            if needs.first_request { give(for_grid.min(needs.fraction_bits - grid_bits)) } else { 0 };
         let half = if needs.sustain.is_some() { spare / 2 } else { 0 };
         sustain_bits += half;
         burst_bits += spare - half;

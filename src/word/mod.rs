@@ -154,6 +154,33 @@ impl Rule {
         Ok(Self { time, kind: Kind::Windows(Windows::Fixed(windowed)) })
     }
 
+    /// A limit of the same kind, periods and alignment for words that this rule may have left: its windows count in the same
+    /// bits, so that a word goes from one to the other as it is.
+    ///
+    /// # Errors
+    /// Every [`ConfigError`] that concerns the limit; one that is larger than these bits can count to is too wide.
+    pub fn beside(&self, limit: &Limit) -> Result<Self, ConfigError> {
+        let alike = match (&self.kind, limit.shape()) {
+            (Kind::Windows(Windows::Fixed(own)), Shape::Window(window)) => {
+                Windows::Fixed(own.beside(window, None, limit.counts_refused())?)
+            }
+            (Kind::Windows(Windows::Fixed(own)), Shape::BurstSustain { burst, sustain }) => {
+                Windows::Fixed(own.beside(burst, Some(sustain), limit.counts_refused())?)
+            }
+            (Kind::Windows(Windows::Sliding(own)), Shape::Sliding(window)) => {
+                Windows::Sliding(own.beside(window, limit.counts_refused())?)
+            }
+            _ => return Self::narrow(limit, self.time.value_bits()),
+        };
+        Ok(Self { time: self.time, kind: Kind::Windows(alike) })
+    }
+
+    /// What a bucket of the rule `other` refills between two times of the limiter's, in units of this one; 0 of windows.
+    pub fn refilled_by(&self, other: &Self, from_ns: u64, to_ns: u64) -> u64 {
+        let (Kind::Bucket(own), Kind::Bucket(bucket)) = (&self.kind, &other.kind) else { return 0 };
+        own.units_of(bucket, other.time.units(to_ns).saturating_sub(other.time.units(from_ns)))
+    }
+
     /// The timebase.
     #[inline]
     pub fn time(&self) -> &Timebase {

@@ -36,6 +36,11 @@ impl Order {
     pub fn charges(&self) -> bool {
         matches!(self, Self::Take(_) | Self::Charge(_) | Self::Reserve { .. })
     }
+
+    /// Whether it undoes something that a rule did, and is carried out by that one.
+    pub fn is_of_receipt(&self) -> bool {
+        matches!(self, Self::Refund(..) | Self::Cancel { .. })
+    }
 }
 
 /// A charge that may be given back.
@@ -47,6 +52,8 @@ pub struct Paid {
     pub word: u64,
     /// The limiter's time in nanoseconds that it was made at.
     pub ns: u64,
+    /// Of a bucket: units that may have come back since, if that is more than its own rate gives.
+    pub refilled: u64,
 }
 
 /// What came of an order, and the word to leave behind (the same one when nothing changes).
@@ -62,7 +69,7 @@ pub struct Done {
 
 impl Done {
     /// Nothing was changed.
-    fn nothing(outcome: Outcome, word: u64) -> Self {
+    pub(crate) fn nothing(outcome: Outcome, word: u64) -> Self {
         Self { outcome, next: word, tokens: 0 }
     }
 
@@ -96,7 +103,7 @@ impl Rule {
                 Done { outcome: decided.outcome, next: decided.next, tokens }
             }
             (Order::Refund(paid, most), Kind::Bucket(bucket)) => {
-                let since = moment.saturating_sub(self.moment(paid.ns, key));
+                let since = moment.saturating_sub(self.moment(paid.ns, key)).max(paid.refilled);
                 Done::changed(bucket.refund(word, moment, paid.tokens, most, since))
             }
             (Order::Refund(paid, most), Kind::Windows(windows)) => {

@@ -89,15 +89,25 @@ impl Sliding {
             Ask { emissions: 1, period_ns: 1, ahead: 2 * period_ns, reserve_ns: 2 * period_ns, value_bits };
         let time = Timebase::with_horizon(ask, horizon_ns).ok_or_else(too_long)?;
         let period = period_ns << time.fraction_bits();
-        let too_wide = |limit_max| ConfigError::TooWide {
-            field: "window limit",
-            limit: window.limit(),
-            limit_max,
-            other: None,
-        };
         let window_max = time.units(time.end_ns()) / period + 1;
-        let layout = SlidingLayout::new(value_bits, window_max, window.limit()).map_err(too_wide)?;
+        let layout = SlidingLayout::new(value_bits, window_max, window.limit())
+            .map_err(|limit_max| Self::too_wide(window, limit_max))?;
         Ok((time, period, layout))
+    }
+
+    /// Another limit for the same word.
+    pub(super) fn beside(&self, window: Window, count_refused: bool) -> Result<Self, ConfigError> {
+        if window.limit() == 0 {
+            return Err(ConfigError::Zero { field: "window limit" });
+        }
+        match self.layout.count_max() {
+            most if window.limit() < most => Ok(Self { limit: window.limit(), count_refused, ..*self }),
+            most => Err(Self::too_wide(window, most.saturating_sub(1))),
+        }
+    }
+
+    fn too_wide(window: Window, limit_max: u64) -> ConfigError {
+        ConfigError::TooWide { field: "window limit", limit: window.limit(), limit_max, other: None }
     }
 
     /// The layout of the word.

@@ -177,6 +177,29 @@ impl Windowed {
         Ok((time, windowed))
     }
 
+    /// Other limits for the same word, of windows with the same periods.
+    pub(super) fn beside(
+        &self,
+        burst: Window,
+        sustain: Option<Window>,
+        count_refused: bool,
+    ) -> Result<Self, ConfigError> {
+        let pair = Pair::new(burst, sustain, self.alignment, 0)?;
+        let (burst_max, sustain_max) = (self.layout.burst_max() - 1, self.layout.sustain_max().max(1) - 1);
+        if burst.limit() > burst_max {
+            let limit_max = burst_max;
+            return Err(pair.too_wide(match sustain {
+                None => Misfit::Window { limit_max },
+                Some(_) => Misfit::Burst { limit_max },
+            }));
+        }
+        if sustain.is_some_and(|sustain| sustain.limit() > sustain_max) {
+            return Err(pair.too_wide(Misfit::Sustain { limit_max: sustain_max, burst: burst.limit() }));
+        }
+        let sustain = sustain.map_or(u64::MAX, |window| window.limit());
+        Ok(Self { burst: burst.limit(), sustain, count_refused, ..*self })
+    }
+
     /// The layout of the word.
     pub fn layout(&self) -> &Layout {
         &self.layout

@@ -9,13 +9,14 @@ use crate::table::eras::TierNumber;
 /// Tiers by key. As long as there was no override a check pays one load for them, and they take no memory.
 pub struct Overrides<K> {
     by_key: OnceLock<papaya::HashMap<K, TierNumber>>,
-    /// The tiers that were made for overrides. Held by who changes one; nobody who checks knows it.
-    made: Mutex<Vec<TierNumber>>,
+    /// The tiers that were made for callers to name; all others are for overrides. Held by who makes either; nobody who
+    /// checks knows it.
+    named: Mutex<Vec<TierNumber>>,
 }
 
 impl<K> Default for Overrides<K> {
     fn default() -> Self {
-        Self { by_key: OnceLock::new(), made: Mutex::default() }
+        Self { by_key: OnceLock::new(), named: Mutex::default() }
     }
 }
 
@@ -47,47 +48,50 @@ impl<K: Hash + Eq> Overrides<K> {
         by_key.pin().get(key).copied()
     }
 
-    /// The right to change overrides. Calls take turns.
+    /// The right to make tiers and overrides. Calls take turns.
     pub fn turn(&self) -> Turn<'_, K> {
-        // Whoever panicked with it has left no tier half made.
-        Turn { overrides: self, made: self.made.lock().unwrap_or_else(PoisonError::into_inner) }
+        // Whoever panicked with it has left a tier that nobody can name: one for overrides.
+        Turn { overrides: self, named: self.named.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// Takes a key's tier away again, and returns it.
+    pub fn clear<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<TierNumber>
+    where
+        K: Borrow<Q>,
+    {
+        self.by_key.get()?.pin().remove(key).copied()
     }
 }
 
-/// One who changes overrides.
+/// One who makes tiers and overrides.
 pub struct Turn<'a, K> {
     overrides: &'a Overrides<K>,
-    made: MutexGuard<'a, Vec<TierNumber>>,
+    named: MutexGuard<'a, Vec<TierNumber>>,
 }
 
 impl<K: Hash + Eq> Turn<'_, K> {
-    /// The tiers that were made for overrides.
-    pub fn made(&self) -> &[TierNumber] {
-        &self.made
+    /// Of so many tiers those that are for overrides.
+    pub fn unnamed(&self, tiers: TierNumber) -> impl Iterator<Item = TierNumber> {
+        (1..=tiers).filter(|tier| !self.named.contains(tier))
     }
 
-    /// One of them that no key has.
-    pub fn unused(&self) -> Option<TierNumber> {
-        let by_key = self.overrides.by_key.get()?.pin();
-        self.made.iter().copied().find(|tier| by_key.values().all(|its| its != tier))
+    /// Of so many tiers one for overrides that no key but this has.
+    pub fn unused_but_by(&self, key: &K, tiers: TierNumber) -> Option<TierNumber> {
+        let by_key = self.overrides.by_key.get().map(papaya::HashMap::pin);
+        let is_others = |tier: TierNumber| {
+            by_key.as_ref().is_some_and(|all| all.iter().any(|(other, &its)| its == tier && other != key))
+        };
+        self.unnamed(tiers).find(|&tier| !is_others(tier))
     }
 
-    /// Notes a tier that was made for overrides.
-    pub fn note(&mut self, tier: TierNumber) {
-        self.made.push(tier);
+    /// Notes a tier that a caller can name.
+    pub fn name(&mut self, tier: TierNumber) {
+        self.named.push(tier);
     }
 
     /// Gives a key a tier of its own.
     pub fn set(&self, key: K, tier: TierNumber) {
         let by_key = self.overrides.by_key.get_or_init(|| papaya::HashMap::with_hasher(RandomState::new()));
         by_key.pin().insert(key, tier);
-    }
-
-    /// Takes it away again, and returns it.
-    pub fn clear<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<TierNumber>
-    where
-        K: Borrow<Q>,
-    {
-        self.overrides.by_key.get()?.pin().remove(key).copied()
     }
 }

@@ -343,7 +343,7 @@ impl SlotTable {
         let ns = request.engine.precise_ns();
         if self.on_full == OnFull::Admit {
             self.counters.add(request.hash, Counter::Untracked, 1);
-            return Ok(A::uncounted(ns));
+            return Ok(A::uncounted(ns, request.engine.era_in(request.ask.tier()).word(0)));
         }
         self.counters.add(request.hash, Counter::Full, 1);
         Err(Full { ns, room_at_ns: room_at_ns.max(ns), tier: request.ask.tier() })
