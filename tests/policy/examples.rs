@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::policy::{Entity, EntityType, Exempt, KeyPart, Request, Rule};
+use tidegate::policy::{Entity, EntityType, Exempt, KeyPart, Request, Rule, Rules};
 use tidegate::{Alignment, Limit, Window, WindowName};
 
 use super::{policy, rule, rule_for, rules};
@@ -30,8 +30,22 @@ const ROWS: [(u64, usize, [usize; 4]); 6] = [
 
 #[test]
 fn what_a_user_does_in_one_title_costs_nobody_else() {
-    let (policy, clock) = policy(rules(vec![fine_grained()]));
-    let request = |user, title| Request::new("multiplayer-session").user(user).title(title);
+    costs_nobody_else(rules(vec![fine_grained()]), "multiplayer-session");
+}
+
+/// The same through the table that ships, whose leaderboards have these limits.
+#[test]
+fn the_shipped_table_costs_nobody_else_either() {
+    costs_nobody_else(Rules::default_policy(), "leaderboards");
+    let (policy, _) = policy(Rules::default_policy());
+    let legacy = Request::new("leaderboards").user("ada").title("legacy-title-0001");
+    assert!((0..1_000).all(|_| policy.check(&legacy).is_allowed()));
+    assert!(policy.check(&legacy).rules().all(|rule| rule.is_exempt()));
+}
+
+fn costs_nobody_else(rules: Rules, api: &str) {
+    let (policy, clock) = policy(rules);
+    let request = |user, title| Request::new(api).user(user).title(title);
     let mut accepted = 0;
     for (start, requests, expected) in ROWS {
         clock.set(secs(start));
