@@ -73,7 +73,7 @@ pub struct Rule {
 pub struct Matcher {
     /// The API's (service's, route's) name is one of these; empty: any.
     pub apis: Vec<Pattern>,
-    /// Each of these attributes is there and is one of the patterns beside it.
+    /// Each of these attributes is there and is one of the patterns beside it; nothing is one of none.
     pub attributes: Vec<(String, Vec<Pattern>)>,
 }
 
@@ -99,9 +99,9 @@ pub enum KeyPart {
     User,
     /// The network that the client's address is in, by so many leading bits of it.
     ClientIp {
-        /// Of an IPv4 address, 32 for all of it.
+        /// Of an IPv4 address, 32 for all of it; 0: all addresses together.
         v4_bits: u8,
-        /// Of an IPv6 address, 64 for the usual network of one client.
+        /// Of an IPv6 address, 64 for the usual network of one client; 0 as above.
         v6_bits: u8,
     },
     /// Whom a game back end counts a call against: the address of a caller who is not authenticated; the caller if no target

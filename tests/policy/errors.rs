@@ -1,6 +1,6 @@
 //! What cannot be honoured is told by rule, field, value and range.
 
-use tidegate::policy::{Exempt, KeyPart, Matcher, Policy, PolicyError, Rule};
+use tidegate::policy::{KeyPart, Policy, PolicyError, Rule};
 use tidegate::{ConfigError, Limit, Rate, Window};
 
 use super::{rule, rules};
@@ -16,23 +16,13 @@ fn an_error_names_rule_field_value_and_range() {
     let good = || rule("good", vec![], &[limit]);
     let bad = || Rule { name: "bad".to_owned(), ..good() };
     let network = |v4_bits, v6_bits| vec![KeyPart::ClientIp { v4_bits, v6_bits }];
-    let nothing = vec![("plan".to_owned(), vec![])];
     for (rule, told) in [
         (Rule { limits: vec![], ..bad() }, "limits is a list of 0; it must be a list of 1 to 8"),
         (Rule { limits: vec![limit; 9], ..bad() }, "limits is a list of 9; it must be a list of 1 to 8"),
         (Rule { warn_percent: 0, ..bad() }, "warn_percent is 0; it must be 1 to 100"),
         (Rule { warn_percent: 101, ..bad() }, "warn_percent is 101; it must be 1 to 100"),
-        (Rule { key: network(0, 64), ..bad() }, "client_ip v4_bits is 0; it must be 1 to 32"),
-        (Rule { key: network(33, 64), ..bad() }, "client_ip v4_bits is 33; it must be 1 to 32"),
-        (Rule { key: network(32, 129), ..bad() }, "client_ip v6_bits is 129; it must be 1 to 128"),
-        (
-            Rule { matcher: Matcher { attributes: nothing.clone(), ..Matcher::default() }, ..bad() },
-            "match attribute \"plan\" is an empty list; it must be a list of 1 pattern or more",
-        ),
-        (
-            Rule { exempt: Exempt { attributes: nothing, ..Exempt::default() }, ..bad() },
-            "exempt attribute \"plan\" is an empty list; it must be a list of 1 pattern or more",
-        ),
+        (Rule { key: network(33, 64), ..bad() }, "client_ip v4_bits is 33; it must be 0 to 32"),
+        (Rule { key: network(32, 129), ..bad() }, "client_ip v6_bits is 129; it must be 0 to 128"),
         (Rule { max_keys: 0, ..bad() }, "limits[0]: max_keys is 0; it must be at least 1"),
         (
             Rule { limits: vec![limit, Limit::window(Window::new(0, secs(1)))], ..bad() },

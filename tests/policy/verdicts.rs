@@ -207,3 +207,19 @@ fn a_table_without_room_refuses() {
     let pattern = Pattern::Glob("user-*".to_owned());
     assert!(names.iter().all(|name| pattern.is_met_by(name)));
 }
+
+#[test]
+fn a_condition_without_a_pattern_is_met_by_nothing() {
+    let limit = Limit::bucket(tidegate::Rate::per_day(1), 1);
+    let nothing = vec![("plan".to_owned(), Vec::new())];
+    let mut never = rule("never", Vec::new(), &[limit]);
+    never.matcher.attributes = nothing.clone();
+    let mut always = rule("always", Vec::new(), &[limit]);
+    always.exempt.attributes = nothing;
+    let (policy, _) = policy(rules(vec![never, always]));
+    let verdict = policy.check(&Request::new("x").attributes(&[("plan", "free")]));
+    assert_eq!(
+        verdict.rules().map(|rule| (rule.name(), rule.is_exempt())).collect::<Vec<_>>(),
+        [("always", false)]
+    );
+}

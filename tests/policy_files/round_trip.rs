@@ -7,9 +7,10 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use tidegate::policy::{
-    Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override, Pattern, Rule, Rules,
+    Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override, Pattern, Policy,
+    Rule, Rules,
 };
-use tidegate::{Alignment, Limit, OnFull, Rate, Window};
+use tidegate::{Alignment, Limit, Manual, OnFull, Rate, Window};
 
 use super::{same, toml};
 
@@ -194,6 +195,11 @@ proptest! {
         let read = Rules::from_json(&written, "written.json");
         prop_assert!(read.is_ok(), "{}\n{written}", read.unwrap_err());
         same(&read.unwrap(), &rules);
+        // What is read can be put in force.
+        let mut small = rules.clone();
+        small.rules.iter_mut().for_each(|rule| rule.max_keys = rule.max_keys.min(100));
+        let built = Policy::builder(small).clock(Manual::new()).build();
+        prop_assert!(built.is_ok(), "{}\n{written}", built.unwrap_err());
         // Whoever reads a policy is told it in one line each, without a panic.
         let _ = rules.warnings();
         for rule in &rules.rules {
