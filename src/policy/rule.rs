@@ -147,7 +147,12 @@ pub struct Exempt {
     pub attributes: Vec<(String, Vec<Pattern>)>,
 }
 
-/// Other limits for one key.
+/// Other limits for one key. What it has used counts in them, and stays used when an override comes, changes or goes with a
+/// reload.
+///
+/// The overrides of a rule may have 255 different limits in the place of each of its own, shared by any number of keys. A reload that
+/// brings more than three, or than there were at the start, makes that limit anew. (Each place takes from the bits that a
+/// limit's counts have; see [`max_tiers`](crate::Builder::max_tiers).)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The key, part by part, each as text; an address part as a network, `192.0.2.0/24`, or an address in it.

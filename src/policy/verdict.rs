@@ -217,7 +217,8 @@ impl<'v> LimitState<'v> {
         self.number
     }
 
-    /// The limit as the policy said it when the verdict was given.
+    /// The limit of the rule as the policy said it when the verdict was given. A key with an [override](super::Override) has
+    /// another: [`windows`](Self::windows) tell it.
     pub fn limit(&self) -> Limit {
         self.rule.told().limits[self.number]
     }
