@@ -1,5 +1,7 @@
 //! What README.md and docs/policy.md show under a command is what the command prints.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 use std::path::Path;
 use std::process::Command;
 

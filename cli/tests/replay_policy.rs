@@ -227,6 +227,9 @@ fn mappings_that_cannot_be_are_told_with_what_can() {
     let output = replay(&["--policy", path, "--map", "user=whom"], b"");
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("Known: client, user, request, method, path,"), "{}", stderr(&output));
+    let output = replay(&["--policy", path, "--map", "attribute:plan=path"], b"");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output), "tidegate: no rule asks for attribute:plan, which --map names\n");
     let jsonl = replay(&["-", "--policy", path, "--map", "user=whom"], b"{\"ts\": 1, \"who\": 2}\n");
     assert!(stderr(&jsonl).contains("did you mean \"who\"? Known: ts, who"), "{}", stderr(&jsonl));
 }
@@ -299,10 +302,12 @@ fn a_clock_that_was_never_set_does_not_end_the_replay() {
         "[[rule]]\nname = 'a'\nkey = 'client_ip'\nlimit = { window = '1/1h', opens = 'first-request' }\n",
     );
     let stray = entry("192.0.2.1", 0, "/", "b").replace("2026", "1970");
-    let log =
-        [stray.clone(), stray, entry("192.0.2.1", 0, "/", "b"), entry("192.0.2.1", 1, "/", "b")].concat();
+    let again = entry("192.0.2.1", 2, "/", "b").replace("09:00", "10:00");
+    let log = [stray.clone(), stray, entry("192.0.2.1", 0, "/", "b"), entry("192.0.2.1", 1, "/", "b"), again]
+        .concat();
+    // 56 years are more than a limiter's time lasts: on one begun in 1970 the hour of 2026 would never end.
     let told = json(&["-", "--policy", path.to_str().unwrap()], log.as_bytes());
-    assert_eq!((&told["allowed"], &told["refused"]), (&json!(2), &json!(2)));
+    assert_eq!((&told["allowed"], &told["refused"]), (&json!(3), &json!(2)));
 }
 
 #[test]

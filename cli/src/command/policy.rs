@@ -8,14 +8,14 @@ use anstream::AutoStream;
 use serde::Serialize;
 use tidegate::policy::Rules;
 
-use super::{Failure, broken, ended, open, source, unreadable};
+use super::{Failure, broken, ended, note, open, source, unreadable};
 use crate::args::ReplayArgs;
 use crate::key::printable;
 use crate::log::records::Format;
 use crate::log::source::Source;
 use crate::progress::Progress;
 use crate::replay::policy::compare::compare;
-use crate::replay::policy::mapping::{Mapping, Part};
+use crate::replay::policy::mapping::{MapArg, Mapping, Part};
 use crate::replay::policy::requests::{Requests, asked_by};
 use crate::replay::policy::summary::{About, PolicySummary};
 use crate::replay::policy::tally::{Outcome, tally};
@@ -92,10 +92,13 @@ fn load(
         Some(format) => format,
         None => Format::detect(path, &mut input).map_err(|error| unreadable(source, error))?,
     };
-    let attributes: Vec<String> = asked_by(policies)
-        .into_iter()
-        .filter_map(|part| if let Part::Attribute(name) = part { Some(name) } else { None })
-        .collect();
+    let asked = asked_by(policies);
+    let is_idle = |part: &&Part| matches!(part, Part::Attribute(_)) && !asked.contains(part);
+    for part in args.map.iter().map(MapArg::part).filter(is_idle) {
+        note(&printable(&format!("no rule asks for {part}, which --map names")));
+    }
+    let attribute = |part| if let Part::Attribute(name) = part { Some(name) } else { None };
+    let attributes: Vec<String> = asked.iter().cloned().filter_map(attribute).collect();
     let mapping = Mapping::new(&args.map, format, &attributes).map_err(wrong)?;
     let read = Requests::read(input, format, &mapping, attributes, |lines| progress.lines(lines));
     let mut requests = read.map_err(wrong)?;

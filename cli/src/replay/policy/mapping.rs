@@ -112,6 +112,13 @@ pub struct MapArg {
     origins: Vec<Origin>,
 }
 
+impl MapArg {
+    /// What it makes up.
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+}
+
 impl FromStr for MapArg {
     type Err = String;
 
