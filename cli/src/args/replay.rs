@@ -82,8 +82,8 @@ attribute:NAME.
 same text for all; a cost may be a sum of them.
   Access logs have client, user, request, method, \
 path, query, protocol, status, bytes, referer and \
-user_agent. By itself, api is path and client_ip \
-is client.
+user_agent. By itself, api is path, user is user and \
+client_ip is client.
   CSV and JSON Lines have their columns and names \
 (a.b is b in a). By itself, each field is the one of \
 its own name; time is also timestamp, @timestamp or \
