@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tidegate::Alignment;
 
-use crate::limit_spec::LimitSpec;
 use crate::sample::BUNDLED_SEED;
+
+mod replay;
+
+pub use replay::{Align, ReplayArgs};
+use replay::{REPLAY_AFTER, REPLAY_AFTER_LONG, REPLAY_LONG};
 
 /// Rate limits that hold, tried on your own traffic
 #[derive(Debug, Parser)]
@@ -33,102 +36,6 @@ pub enum Command {
     #[command(hide = true)]
     SampleLog(SampleLogArgs),
 }
-
-const REPLAY_LONG: &str = "\
-Show what a limit would have done to the requests in an access log.
-
-Reads common and combined access logs (and anything that adds fields at their end), plain or gzip. \
-Every request is put to the limit at the time in its line, in the order of those times, one quota for \
-each client: IPv4 addresses singly, IPv6 addresses by their /64, host names as they stand. Lines that \
-are no requests are skipped and reported, and never stop a replay.";
-
-const REPLAY_AFTER: &str = "\
-Examples:
-  tidegate replay
-  tidegate replay access.log.gz --top 25
-  zcat -f access.log* |
-    tidegate replay - --limit window:100/m --json
-
---help tells how limits are written, what the JSON \
-holds and the exit statuses.";
-
-// A paragraph is one line here, for clap breaks lines to the width at hand and keeps their indent. What is
-// to be typed has at most 50 columns, so as not to be broken.
-const REPLAY_AFTER_LONG: &str = "\
-Limits:
-  bucket:1/s,5
-    a token bucket: 1 token a second, at most 5 kept
-  bucket:1/10s,10
-    1 token in 10 seconds, at most 10 kept
-  window:100/60s
-    a fixed window: 100 in 60 seconds
-  sliding:100/60s
-    a sliding window: the one before it counts by the \
-share of it that is younger than 60 seconds
-  burst-sustain:30/15s,100/300s
-    two nested windows counted at once; the long \
-one is a whole multiple of the short one
-
-  Periods are a number and a unit (ms, s, m, h, d); 1/s is 1/1s.
-
-Examples:
-  tidegate replay
-    a bundled sample log
-  tidegate replay access.log --limit bucket:5/s,20
-    one log, one limit
-  tidegate replay access.log.1.gz --top 25
-    a compressed log, and a longer list of clients
-  zcat -f access.log* |
-    tidegate replay - --limit window:100/m
-    many logs as one
-  tidegate replay access.log --json |
-    jq .refused_by
-    the result in figures
-
-Report:
-  Times are UTC. Clients are listed with as many \
-columns as the page has room for: what the burst \
-window alone, the sustain window alone and both \
-at once refused is left out first. The chart \
-leaves out a few requests whose times are far \
-from all others, as of a clock that was never set.
-
-JSON:
-  One object. Times are seconds since 1970, UTC; \
-what does not apply is null.
-  source, limit, align, refusals_count, seed
-    what was replayed, and how
-  lines = skipped + passed + refused
-    how many
-  refused_by
-    what refused: burst, sustain, both (of \
-burst-sustain limits: that window alone, or \
-both at once), limit (of limits with one \
-part), full (more clients than --max-keys); \
-all five are there, their sum is refused
-  clients, clients_refused
-    distinct ones, and those refused at least once
-  top
-    a list of client, passed, refused, refused_by
-  span: first_unix_s, last_unix_s
-    the first and the last request
-  timeline: start_unix_s, step_s, slots, outside
-    passed and refused of each step from the \
-start, and how many lie far outside of them
-  skipped_by
-    a list of reason, lines
-  skipped_first
-    a list of line, reason
-  incomplete
-    why the log was read only in part
-
-Exit status:
-  0  the whole log was replayed, lines skipped or \
-not
-  1  the log could not be read, or only in part, \
-or is empty, or no line of it is a request
-  2  the command line is wrong, or the limit \
-cannot be built";
 
 const BENCH_LONG: &str = "\
 Measure how many checks a second this machine can do.
@@ -265,50 +172,6 @@ pub struct BenchArgs {
     pub color: Color,
 }
 
-/// What `replay` is asked to do.
-#[derive(Args, Debug)]
-pub struct ReplayArgs {
-    /// The log: a file, or - for standard input; a bundled sample if left out
-    pub log: Option<PathBuf>,
-
-    /// The limit of each client
-    #[arg(short, long, value_name = "LIMIT", default_value = "burst-sustain:10/15s,30/300s")]
-    pub limit: LimitSpec,
-
-    /// Where windows begin (buckets have no windows, and sliding ones never begin at a request)
-    #[arg(short, long, value_enum, default_value_t = Align::Clock)]
-    pub align: Align,
-
-    /// Let refused requests use up no window; by default they count (in buckets and sliding windows they never do)
-    #[arg(long)]
-    pub free_refusals: bool,
-
-    /// How many of the clients refused most to list
-    #[arg(short, long, value_name = "N", default_value_t = 10)]
-    pub top: usize,
-
-    /// Print one JSON object in place of the report
-    #[arg(long)]
-    pub json: bool,
-
-    /// The limiter's room for clients; as many as the log has if left out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_keys: Option<u32>,
-
-    /// Use the limiter that keeps clients whole, in place of the one that keeps fingerprints
-    #[arg(long)]
-    pub exact: bool,
-
-    /// What the limiter hashes with; the same seed gives the same result (it decides the phases of
-    /// --align per-key)
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
-
-    /// When to colour the report; auto heeds NO_COLOR and where the report goes
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
-    pub color: Color,
-}
-
 /// What `sample-log` is asked to do.
 #[derive(Args, Debug)]
 pub struct SampleLogArgs {
@@ -319,37 +182,6 @@ pub struct SampleLogArgs {
     /// How many times two hours, about 5,000 lines each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub episodes: u32,
-}
-
-/// Where windows begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Align {
-    /// At whole periods of Unix time, for all clients together
-    Clock,
-    /// At whole periods too, shifted for each client
-    PerKey,
-    /// At a client's first request after its last window ended
-    FirstRequest,
-}
-
-impl Align {
-    /// The engine's name for it.
-    pub fn to_alignment(self) -> Alignment {
-        match self {
-            Align::Clock => Alignment::Clock,
-            Align::PerKey => Alignment::PerKey,
-            Align::FirstRequest => Alignment::FirstRequest,
-        }
-    }
-
-    /// As written on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Align::Clock => "clock",
-            Align::PerKey => "per-key",
-            Align::FirstRequest => "first-request",
-        }
-    }
 }
 
 /// When to colour.

@@ -2,9 +2,10 @@
 
 mod bench;
 mod check;
+mod policy;
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anstream::AutoStream;
@@ -30,6 +31,10 @@ pub fn run() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(Failure::Usage(command, why)) => usage_error(command, why),
+        Err(Failure::Policy(why)) => {
+            why.lines().for_each(note);
+            ExitCode::from(2)
+        }
         Err(Failure::Stopped(why)) => complain(why),
         // Who reads us has seen enough, `head` for one: nothing is wrong.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -41,6 +46,8 @@ pub fn run() -> ExitCode {
 enum Failure {
     /// The command line of this subcommand is wrong.
     Usage(&'static str, String),
+    /// A policy cannot be used: each line says why.
+    Policy(String),
     Stopped(String),
     Output(io::Error),
 }
@@ -92,6 +99,9 @@ fn stdin_was_given() -> bool {
 }
 
 fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.policy {
+        return policy::replay(args, path);
+    }
     let engine = Engine {
         limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(counts_refused(args)),
         memory: args.limit.memory(),
@@ -104,10 +114,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     };
     engine.validate().map_err(unbuildable)?;
 
-    let source = Source::from_argument(args.log.clone());
-    if source == Source::Sample && stdin_was_given() {
-        note("LOG is missing, so this is the bundled sample\n  (tidegate replay - reads standard input)");
-    }
+    let source = source(args);
     if args.free_refusals && !args.limit.may_count_refused() {
         let kind = if args.limit.has_windows() { "sliding window" } else { "bucket" };
         note(&format!("--free-refusals changes nothing for a {kind}"));
@@ -134,23 +141,48 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     Ok(status(&summary))
 }
 
+/// The log that is meant.
+fn source(args: &ReplayArgs) -> Source {
+    let source = Source::from_argument(args.log.clone());
+    if source == Source::Sample && stdin_was_given() {
+        note("LOG is missing, so this is the bundled sample\n  (tidegate replay - reads standard input)");
+    }
+    source
+}
+
 /// Reads the whole log, as far as it can be read.
 fn load(source: &Source) -> Result<(Progress, Log), Failure> {
-    let unreadable = |error: io::Error| Failure::Stopped(format!("cannot read {source}: {error}"));
+    let (mut progress, input) = open(source)?;
+    let mut log = read(input, |lines| progress.lines(lines));
+    log.broken = broken(source, log.lines, log.broken)?;
+    Ok((progress, log))
+}
+
+/// The text of a log, with the bar that follows it.
+fn open(source: &Source) -> Result<(Progress, Box<dyn BufRead>), Failure> {
     if *source == Source::Stdin && io::stdin().is_terminal() {
         // Reading from the keyboard looks like hanging to whoever expected the sample.
         note("reading a log from the terminal, until Ctrl-D");
     }
-    let (raw, length) = source.open().map_err(unreadable)?;
-    let mut progress = Progress::reading(length);
-    let input = decompress(progress.follow(raw)).map_err(unreadable)?;
-    let mut log = read(input, |lines| progress.lines(lines));
-    match log.broken.take() {
-        Some((_, error)) if log.lines == 0 => Err(unreadable(in_words(error))),
-        broken => {
-            log.broken = broken.map(|(line, error)| (line, in_words(error)));
-            Ok((progress, log))
-        }
+    let (raw, length) = source.open().map_err(|error| unreadable(source, error))?;
+    let progress = Progress::reading(length);
+    let input = decompress(progress.follow(raw)).map_err(|error| unreadable(source, error))?;
+    Ok((progress, input))
+}
+
+fn unreadable(source: &Source, error: io::Error) -> Failure {
+    Failure::Stopped(format!("cannot read {source}: {}", in_words(error)))
+}
+
+/// Where reading stopped, in words; that not even a line could be read is a failure.
+fn broken(
+    source: &Source,
+    lines: u64,
+    broken: Option<(u64, io::Error)>,
+) -> Result<Option<(u64, io::Error)>, Failure> {
+    match broken {
+        Some((_, error)) if lines == 0 => Err(unreadable(source, error)),
+        broken => Ok(broken.map(|(line, error)| (line, in_words(error)))),
     }
 }
 
@@ -184,12 +216,18 @@ fn describe(mut summary: Summary, args: &ReplayArgs, source: &Source, log: &Log)
 }
 
 fn status(summary: &Summary) -> ExitCode {
-    if let Some(why) = &summary.incomplete {
-        complain(format_args!("{}: {why}", summary.source))
-    } else if summary.lines == 0 {
-        complain(format_args!("{}: the log is empty", summary.source))
-    } else if summary.skipped == summary.lines {
-        complain(format_args!("{}: no line is a request of an access log", summary.source))
+    let Summary { source, incomplete, lines, skipped, .. } = summary;
+    ended(source, incomplete.as_deref(), *lines, *skipped, "an access log")
+}
+
+/// The status of a replay, with a complaint if there is something to complain of.
+fn ended(source: &str, incomplete: Option<&str>, lines: u64, skipped: u64, format: &str) -> ExitCode {
+    if let Some(why) = incomplete {
+        complain(format_args!("{source}: {why}"))
+    } else if lines == 0 {
+        complain(format_args!("{source}: the log is empty"))
+    } else if skipped == lines {
+        complain(format_args!("{source}: no line is a request of {format}"))
     } else {
         ExitCode::SUCCESS
     }

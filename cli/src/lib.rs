@@ -1,13 +1,13 @@
 //! The `tidegate` command as a library, so that tests and fuzzers reach its parsers.
 //!
-//! [`run`] is the whole command. [`limit_spec`] and [`log::line`] read what strangers write: they never
+//! [`run`] is the whole command. [`limit_spec`], [`log::line`] and [`log::records`] read what strangers write: they never
 //! panic, and hold no more than their input.
 //!
 //! ```text
 //! command            what each subcommand does, step by step
-//! report/            text · bars · chart · scaling · svg · json
-//! replay/            engine · summary · timeline          bench/     workload · rounds · figures
-//! log/               source · read · line          sample/   scenes
+//! report/            text · policy · comparison · table · bars · chart · scaling · svg · json
+//! replay/            engine · summary · timeline · policy/      bench/     workload · rounds · figures
+//! log/               source · read · line · records · csv · time          sample/   scenes
 //! args · progress · key · limit_spec
 //! ```
 

@@ -1,4 +1,6 @@
-//! What README.md shows under a command is what the command prints.
+//! What README.md and docs/policy.md show under a command is what the command prints.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::path::Path;
 use std::process::Command;
@@ -27,19 +29,19 @@ fn without_figures(page: &str) -> Vec<String> {
     lines.collect()
 }
 
-#[test]
-fn the_readme_shows_what_is_printed() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let Ok(readme) = std::fs::read_to_string(&path) else {
-        println!("skipped: no README.md beside the command's sources");
+/// Runs every command that a page of the repository shows, from where a reader runs it.
+fn assert_shown(page: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let Ok(text) = std::fs::read_to_string(root.join(page)) else {
+        println!("skipped: no {page} beside the command's sources");
         return;
     };
-    let shown = shown(&readme);
-    assert!(!shown.is_empty(), "README.md shows no command of this binary");
+    let shown = shown(&text);
+    assert!(!shown.is_empty(), "{page} shows no command of this binary");
     for (arguments, output) in shown {
         let measures = arguments.first() == Some(&"bench");
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.args(&arguments);
+        command.args(&arguments).current_dir(&root);
         if measures {
             // This machine may have more cores than the one that the README tells of, and no time.
             command.args(["--threads", "2", "--seconds", "2"]);
@@ -53,4 +55,14 @@ fn the_readme_shows_what_is_printed() {
             assert_eq!(printed, output, "{arguments:?}");
         }
     }
+}
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    assert_shown("README.md");
+}
+
+#[test]
+fn the_page_on_policies_shows_what_is_printed() {
+    assert_shown("docs/policy.md");
 }

@@ -6,7 +6,7 @@
 //! client ident user [day/month/year:hour:minute:second zone] "request" status bytes …
 //! ```
 //!
-//! A replay needs only the client and the time. The other fields are checked all the same: a line cut
+//! A replay of one limit needs only the client and the time. The other fields are checked all the same: a line cut
 //! short, or of another format, must be seen as such and not be counted against the wrong client.
 
 use std::fmt;
@@ -21,6 +21,8 @@ use winnow::token::{take_till, take_while};
 pub struct Entry<'a> {
     /// The address or host name of the client, never empty.
     pub client: &'a str,
+    /// The user that the server knows, if one was logged.
+    pub user: Option<&'a str>,
     /// When the request came, in nanoseconds since the Unix epoch.
     pub at_unix_ns: u64,
     /// What stands between the quotes, escapes and all.
@@ -29,6 +31,8 @@ pub struct Entry<'a> {
     pub status: Option<u16>,
     /// The size of the response, if one was logged.
     pub bytes: Option<u64>,
+    /// Whatever follows: in the combined format ` "referer" "user agent"`.
+    pub rest: &'a str,
 }
 
 /// Why a line was skipped.
@@ -46,6 +50,14 @@ pub enum LineError {
     Time(Box<str>),
     /// There are more distinct clients than can be numbered.
     TooManyClients,
+    /// A line of a CSV file has so many fields, and its header so many.
+    Columns(u64, u64),
+    /// It is no JSON object.
+    Json(Box<str>),
+    /// Nothing stands where a part of a request comes from.
+    Missing(Box<str>),
+    /// What stands there cannot be read as this part of a request.
+    Value(&'static str, Box<str>),
 }
 
 /// A part of a line.
@@ -82,6 +94,12 @@ impl LineError {
             LineError::Field(Field::Bytes) => "no size after the status",
             LineError::Time(_) => "bad time",
             LineError::TooManyClients => "too many distinct clients",
+            LineError::Columns(..) => "more or fewer fields than the header",
+            LineError::Json(_) => "no JSON object",
+            LineError::Missing(_) => "a field is missing",
+            LineError::Value("cost", _) => "bad cost",
+            LineError::Value("authenticated", _) => "bad word for whether the caller is authenticated",
+            LineError::Value(..) => "bad type of an entity",
         }
     }
 }
@@ -91,6 +109,10 @@ impl fmt::Display for LineError {
         match self {
             LineError::NotUtf8(at) => write!(f, "not UTF-8 at byte {at}"),
             LineError::Time(why) => write!(f, "bad time {why}"),
+            LineError::Columns(found, header) => write!(f, "{found} fields; the header has {header}"),
+            LineError::Json(why) => write!(f, "no JSON object: {why}"),
+            LineError::Missing(what) => write!(f, "no \"{what}\""),
+            LineError::Value(field, why) => write!(f, "bad {field} {why}"),
             _ => f.write_str(self.kind()),
         }
     }
@@ -109,7 +131,7 @@ pub fn parse(line: &[u8]) -> Result<Entry<'_>, LineError> {
         return Err(LineError::Empty);
     }
     let mut rest = text;
-    let client = head(&mut rest)?;
+    let (client, user) = head(&mut rest)?;
     let time = expect(&mut rest, ("[", take_till(1.., ']'), "] "), Field::Brackets)?.1;
     // The shape of the rest is looked at before the time is worked out: it is cheaper, and a line of
     // another format is told as such.
@@ -117,7 +139,8 @@ pub fn parse(line: &[u8]) -> Result<Entry<'_>, LineError> {
     let status = status(&mut rest)?;
     let bytes = bytes(&mut rest)?;
     let at_unix_ns = unix_ns(time)?;
-    Ok(Entry { client, at_unix_ns, request, status, bytes })
+    let user = Some(user).filter(|user| *user != "-");
+    Ok(Entry { client, user, at_unix_ns, request, status, bytes, rest })
 }
 
 fn expect<'a, T>(
@@ -128,8 +151,8 @@ fn expect<'a, T>(
     parser.parse_next(rest).map_err(|EmptyError| LineError::Field(field))
 }
 
-/// The client; identity and user are stepped over.
-fn head<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
+/// The client and the user; the identity is stepped over.
+fn head<'a>(rest: &mut &'a str) -> Result<(&'a str, &'a str), LineError> {
     let word = || (take_till(1.., ' '), ' ');
     let (client, _) = expect(rest, word(), Field::Head)?;
     let (identity, _) = expect(rest, word(), Field::Head)?;
@@ -144,7 +167,7 @@ fn head<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
         return Err(LineError::Field(Field::Brackets));
     }
     match user.strip_suffix(' ') {
-        Some(user) if !user.starts_with("- ") => Ok(client),
+        Some(user) if !user.starts_with("- ") => Ok((client, user)),
         // Hardly any server looks up identities: what stands in that place is the client, moved by one.
         Some(_) if identity != "-" => Err(LineError::Field(Field::BeforeClient)),
         _ => Err(LineError::Field(Field::Head)),
@@ -152,7 +175,7 @@ fn head<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
 }
 
 /// A text in quotes, in which a backslash takes the meaning from what follows it.
-fn quoted<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
+pub(super) fn quoted<'a>(rest: &mut &'a str) -> Result<&'a str, LineError> {
     expect(rest, '"', Field::Request)?;
     let text = *rest;
     let mut from = 0;
@@ -193,21 +216,23 @@ fn bytes(rest: &mut &str) -> Result<Option<u64>, LineError> {
 }
 
 /// What nanoseconds in 64 bits can tell, as people write it.
-const RANGE: &str = "must lie between 1970 and July 2554";
+pub(super) const RANGE: &str = "must lie between 1970 and July 2554";
 
-fn unix_ns(time: &str) -> Result<u64, LineError> {
-    let bad = |why: &str| {
-        let mut shown: String = time.chars().take(40).collect();
-        if shown.len() < time.len() {
-            shown.push('…');
-        }
-        let shown = crate::key::printable(&shown);
-        LineError::Time(format!("\"{shown}\": {why}").into())
-    };
+pub(super) fn unix_ns(time: &str) -> Result<u64, LineError> {
+    let bad = |why: &str| LineError::Time(found(time, why));
     let timestamp = BrokenDownTime::parse("%d/%b/%Y:%H:%M:%S%.f %z", time)
         .and_then(|time| time.to_timestamp())
         .map_err(|_| bad(fault(time)))?;
     u64::try_from(timestamp.as_nanosecond()).map_err(|_| bad(RANGE))
+}
+
+/// What was found, cut short, and what is wrong with it.
+pub(crate) fn found(text: &str, why: &str) -> Box<str> {
+    let mut shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("\"{}\": {why}", crate::key::printable(&shown)).into()
 }
 
 /// What is wrong with a time that could not be read. The library that reads times tells it in terms of

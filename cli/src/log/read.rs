@@ -55,7 +55,7 @@ pub struct Skips {
 }
 
 impl Skips {
-    fn add(&mut self, line: u64, error: LineError) {
+    pub(crate) fn add(&mut self, line: u64, error: LineError) {
         self.total += 1;
         *self.by_kind.entry(error.kind()).or_default() += 1;
         if self.first.len() < SKIPS_KEPT {
@@ -65,36 +65,45 @@ impl Skips {
 }
 
 /// Reads to the end, or to the first error of the input; `tick` is told the lines so far.
-pub fn read(mut input: impl BufRead, mut tick: impl FnMut(u64)) -> Log {
+pub fn read(input: impl BufRead, tick: impl FnMut(u64)) -> Log {
     let mut log = Log::default();
     let mut clients = Interner::default();
+    let (mut events, mut skips) = (Vec::new(), Skips::default());
+    (log.lines, log.broken) =
+        each_line(input, tick, |number, line| match line.and_then(|line| event(line, &mut clients)) {
+            Ok(event) => events.push(event),
+            Err(error) => skips.add(number, error),
+        });
+    // Stable, and quick on what is in order but for a few.
+    events.sort_by_key(|event| event.at_unix_ns);
+    Log { events, keys: clients.into_keys(), skips, ..log }
+}
+
+/// Where reading stopped before the end, and why.
+pub(super) type Broken = Option<(u64, io::Error)>;
+
+/// Gives `each` every line with its number, from 1. How many there were, and where reading stopped.
+pub(super) fn each_line(
+    mut input: impl BufRead,
+    mut tick: impl FnMut(u64),
+    mut each: impl FnMut(u64, Result<&[u8], LineError>),
+) -> (u64, Broken) {
     let mut buffer = Vec::new();
+    let mut lines = 0;
     loop {
-        let next = next_line(&mut input, &mut buffer);
-        let line = match &next {
-            Ok(Next::End) => break,
-            Ok(Next::Line(line)) => Ok(*line),
+        let line = match next_line(&mut input, &mut buffer) {
+            Ok(Next::End) => return (lines, None),
+            Ok(Next::Line(line)) => Ok(line),
             Ok(Next::TooLong) => Err(LineError::TooLong),
-            Err(_) => {
-                // What was read of the unfinished line is no line.
-                log.broken = next.err().map(|error| (log.lines + 1, error));
-                break;
-            }
+            // What was read of the unfinished line is no line.
+            Err(error) => return (lines, Some((lines + 1, error))),
         };
-        log.lines += 1;
-        let line = line.map(|line| if log.lines == 1 { without_mark(line) } else { line });
-        match line.and_then(|line| event(line, &mut clients)) {
-            Ok(event) => log.events.push(event),
-            Err(error) => log.skips.add(log.lines, error),
-        }
-        if log.lines.is_multiple_of(LINES_PER_TICK) {
-            tick(log.lines);
+        lines += 1;
+        each(lines, line.map(|line| if lines == 1 { without_mark(line) } else { line }));
+        if lines.is_multiple_of(LINES_PER_TICK) {
+            tick(lines);
         }
     }
-    log.keys = clients.into_keys();
-    // Stable, and quick on what is in order but for a few.
-    log.events.sort_by_key(|event| event.at_unix_ns);
-    log
 }
 
 fn event(line: &[u8], clients: &mut Interner) -> Result<Event, LineError> {

@@ -1,7 +1,8 @@
 //! The replay itself: every request put to the engine ([`engine`]), counted by time ([`timeline`]) and
-//! summed up ([`summary`]).
+//! summed up ([`summary`]); and the same with a whole policy ([`mod@policy`]).
 
 pub mod engine;
+pub mod policy;
 pub mod summary;
 pub mod timeline;
 

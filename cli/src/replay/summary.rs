@@ -9,7 +9,7 @@ use super::Outcome;
 use super::engine::Engine;
 use super::timeline::{Timeline, span_without_strays};
 use crate::key::ClientKey;
-use crate::log::read::{Event, Log};
+use crate::log::read::{Event, Log, Skips};
 
 /// The result of a replay.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -164,18 +164,22 @@ pub fn summarize(
     let mut summary = tally.sum(&log.keys, detail.top);
     summary.lines = log.lines;
     summary.skipped = log.skips.total;
-    for (reason, lines) in &log.skips.by_kind {
-        summary.skipped_by.push(SkippedBy { reason, lines: *lines });
-    }
-    summary.skipped_by.sort_by_key(|skipped| std::cmp::Reverse(skipped.lines));
-    for (line, error) in &log.skips.first {
-        summary.skipped_first.push(SkippedLine { line: *line, reason: error.to_string() });
-    }
+    (summary.skipped_by, summary.skipped_first) = skips_of(&log.skips);
     if let (Some(first), Some(last)) = (log.events.first(), log.events.last()) {
         let (first_unix_ns, last_unix_ns) = (first.at_unix_ns, last.at_unix_ns);
         summary.span = Some(Span { first_unix_ns, last_unix_ns });
     }
     Ok(summary)
+}
+
+/// Skipped lines by reason, the commonest first, and the first few one by one.
+pub(super) fn skips_of(skips: &Skips) -> (Vec<SkippedBy>, Vec<SkippedLine>) {
+    let by_kind = skips.by_kind.iter().map(|(reason, lines)| SkippedBy { reason, lines: *lines });
+    let mut skipped_by: Vec<SkippedBy> = by_kind.collect();
+    skipped_by.sort_by_key(|skipped| std::cmp::Reverse(skipped.lines));
+    let first = skips.first.iter();
+    let first = first.map(|(line, error)| SkippedLine { line: *line, reason: error.to_string() });
+    (skipped_by, first.collect())
 }
 
 /// Counts by client and by time while requests are replayed.

@@ -1,11 +1,15 @@
-//! Results put before the reader: as a page of text ([`text()`] of a replay, [`scaling()`] of a bench), as JSON
+//! Results put before the reader: as a page of text ([`text()`] of a replay, [`policy_text`] and
+//! [`comparison_text`] of one with policies, [`scaling()`] of a bench), as JSON
 //! ([`json`]) or drawn ([`svg()`]).
 
 mod bars;
 mod chart;
+mod comparison;
 mod flow;
+mod policy;
 mod scaling;
 mod svg;
+mod table;
 mod text;
 
 use std::io::{self, Write};
@@ -13,6 +17,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size};
 
+pub use comparison::comparison_text;
+pub use policy::policy_text;
 pub use scaling::scaling;
 pub use svg::{Line, Panel, panels_svg, svg};
 pub use text::{sample_hint, text};

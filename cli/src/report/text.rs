@@ -6,36 +6,26 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::HumanCount;
 use jiff::Timestamp;
 
 use super::flow::flow;
+use super::table::{Row, table};
 use super::{bars, chart};
-use crate::replay::summary::{RefusedBy, Span, Summary, TopClient};
+use crate::replay::summary::{RefusedBy, SkippedBy, SkippedLine, Span, Summary, TopClient};
 
 pub(super) const INDENT: &str = "  ";
 pub(super) const PASSED: Style = AnsiColor::Green.on_default();
 pub(super) const REFUSED: Style = AnsiColor::Red.on_default();
 pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const TITLE: Style = Style::new().bold();
-const WARNING: Style = AnsiColor::Yellow.on_default();
+pub(super) const WARNING: Style = AnsiColor::Yellow.on_default();
 
 /// From which width on the totals have air between their columns.
 const WIDTH_FOR_AIR: usize = 60;
 
-/// How much of a client is shown at least, even if counts have to go for it: a whole IPv6 prefix, for a
-/// part of an address tells nothing.
-const CLIENT_CHARS: usize = 24;
-
-/// How much of a client is shown at most.
-const CLIENT_CHARS_MAX: usize = 60;
-
 /// How many counts a client has before those by window.
 const WITHOUT_WINDOWS: usize = 3;
-
-/// What the table puts between two columns.
-const BETWEEN: &str = "  ";
 
 /// The whole report, `width` columns wide at most where the words allow it.
 pub fn text(summary: &Summary, width: usize) -> String {
@@ -49,7 +39,8 @@ pub fn text(summary: &Summary, width: usize) -> String {
         let _ = strays(&mut out, summary.timeline.outside, width);
         let _ = top(&mut out, summary, width);
     }
-    let _ = skips(&mut out, summary, width);
+    let (first, by) = (&*summary.skipped_first, &*summary.skipped_by);
+    let _ = skips(&mut out, &Skips { skipped: summary.skipped, lines: summary.lines, first, by }, width);
     out
 }
 
@@ -97,19 +88,8 @@ fn head(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
 
 fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
     let requests = summary.passed + summary.refused;
-    let digits = HumanCount(summary.passed.max(summary.refused)).to_string().len();
-    let (names, digits) = if width < WIDTH_FOR_AIR { (15, digits) } else { (16, 13) };
-    let line = |out: &mut String, name: &str, count: u64, style: Style| {
-        let share = percent(count, requests);
-        let count_shown = HumanCount(count).to_string();
-        let counts = format!("{INDENT}{name:<names$}{count_shown:>digits$} {share:>8}  ");
-        let room = width.saturating_sub(counts.chars().count() + INDENT.len());
-        let bar = bars::lying(count, requests, room);
-        match bar.as_str() {
-            "" => writeln!(out, "{}", counts.trim_end()),
-            bar => writeln!(out, "{counts}{style}{bar}{style:#}"),
-        }
-    };
+    let most = summary.passed.max(summary.refused);
+    let line = |out: &mut String, name, count, style| total(out, name, count, requests, most, style, width);
     line(out, "passed", summary.passed, PASSED)?;
     line(out, "refused", summary.refused, REFUSED)?;
     let RefusedBy { burst, sustain, both, limit: _, full } = summary.refused_by;
@@ -126,7 +106,28 @@ fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result
     Ok(())
 }
 
-fn strays(out: &mut String, outside: u64, width: usize) -> std::fmt::Result {
+/// A name, its count, its share of the whole, and a bar; `most` is the greatest count that stands above or below it.
+pub(super) fn total(
+    out: &mut String,
+    name: &str,
+    count: u64,
+    whole: u64,
+    most: u64,
+    style: Style,
+    width: usize,
+) -> std::fmt::Result {
+    let digits = HumanCount(most).to_string().len();
+    let (names, digits) = if width < WIDTH_FOR_AIR { (15, digits) } else { (16, digits.max(13)) };
+    let (count_shown, share) = (HumanCount(count).to_string(), percent(count, whole));
+    let counts = format!("{INDENT}{name:<names$}{count_shown:>digits$} {share:>8}  ");
+    let room = width.saturating_sub(counts.chars().count() + INDENT.len());
+    match bars::lying(count, whole, room).as_str() {
+        "" => writeln!(out, "{}", counts.trim_end()),
+        bar => writeln!(out, "{counts}{style}{bar}{style:#}"),
+    }
+}
+
+pub(super) fn strays(out: &mut String, outside: u64, width: usize) -> std::fmt::Result {
     if outside == 0 {
         return Ok(());
     }
@@ -152,44 +153,10 @@ fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         true => &["refused", "share", "passed", "burst", "sustain", "both"],
         false => &["refused", "share", "passed"],
     };
-    let counts: Vec<Vec<String>> = summary.top.iter().map(counts).collect();
-    // A narrow page has no room for all: columns go, from the right, until the clients fit. One
-    // window without the others would not add up.
-    let client_chars = summary.top.iter().map(|client| client.client.chars().count()).max().unwrap_or(0);
-    let mut columns = names.len();
-    let room = |columns: usize| {
-        let wide = |at: usize| counts.iter().map(|row| row[at].len()).fold(names[at].len(), usize::max);
-        let taken: usize = (0..columns).map(|at| BETWEEN.len() + wide(at)).sum();
-        width.saturating_sub(INDENT.len() + taken)
-    };
-    while columns > 1 && room(columns) < client_chars.min(CLIENT_CHARS) {
-        columns = (columns - 1).min(WITHOUT_WINDOWS);
-    }
-    let client_chars_max = room(columns).clamp(1, CLIENT_CHARS_MAX);
-
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["client"].iter().chain(&names[..columns]));
-    for (client, counts) in summary.top.iter().zip(&counts) {
-        let mut row = vec![cut(&client.client, client_chars_max)];
-        row.extend_from_slice(&counts[..columns]);
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    for (at, line) in table.lines().enumerate() {
-        let line = line.trim_end();
-        match at {
-            0 => writeln!(out, " {DIM}{line}{DIM:#}")?,
-            _ => writeln!(out, " {line}")?,
-        }
-    }
-    if columns < names.len() {
-        let left_out = format!("{}{DIM:#}", names[columns..].join(", "));
-        indented(out, &[&format!("{DIM}for want of room without"), &left_out], width)?;
-    }
-    Ok(())
+    let rows: Vec<Row> =
+        summary.top.iter().map(|client| Row::new(vec![client.client.clone()], counts(client))).collect();
+    // One window without the others would not add up: they go together.
+    table(out, &["client"], names, &rows, width, |columns| (columns - 1).min(WITHOUT_WINDOWS))
 }
 
 /// The counts of a client, in the order of the columns.
@@ -200,34 +167,32 @@ fn counts(client: &TopClient) -> Vec<String> {
     vec![count(client.refused), share, count(client.passed), count(burst), count(sustain), count(both)]
 }
 
-/// `text`, or its beginning if it has more characters than that.
-fn cut(text: &str, chars_max: usize) -> String {
-    let mut shown: String = text.chars().take(chars_max).collect();
-    if shown.len() < text.len() {
-        shown.pop();
-        shown.push('…');
-    }
-    shown
+/// Lines that are no requests.
+pub(super) struct Skips<'a> {
+    pub(super) skipped: u64,
+    pub(super) lines: u64,
+    pub(super) first: &'a [SkippedLine],
+    pub(super) by: &'a [SkippedBy],
 }
 
-fn skips(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
-    if summary.skipped == 0 {
+pub(super) fn skips(out: &mut String, skips: &Skips<'_>, width: usize) -> std::fmt::Result {
+    if skips.skipped == 0 {
         return Ok(());
     }
-    let (skipped, lines) = (counted(summary.skipped, "line"), HumanCount(summary.lines));
+    let (skipped, lines) = (counted(skips.skipped, "line"), HumanCount(skips.lines));
     writeln!(out, "\n{TITLE}Skipped: {skipped}{TITLE:#} {DIM}of {lines}{DIM:#}")?;
     let numbers: Vec<String> =
-        summary.skipped_first.iter().map(|skipped| HumanCount(skipped.line).to_string()).collect();
+        skips.first.iter().map(|skipped| HumanCount(skipped.line).to_string()).collect();
     let digits = numbers.iter().map(String::len).max().unwrap_or(0);
-    for (number, skipped) in numbers.iter().zip(&summary.skipped_first) {
+    for (number, skipped) in numbers.iter().zip(skips.first) {
         write!(out, "{INDENT}{WARNING}line {number:>digits$}{WARNING:#}  ")?;
         let indent = INDENT.len() + "line ".len() + digits + 2;
         flow(out, &phrases(&skipped.reason), indent, indent, width)?;
     }
-    let more = summary.skipped - summary.skipped_first.len() as u64;
+    let more = skips.skipped - skips.first.len() as u64;
     if more > 0 {
         writeln!(out, "{INDENT}and {} more; all of them by reason:", HumanCount(more))?;
-        for skipped in &summary.skipped_by {
+        for skipped in skips.by {
             let count = HumanCount(skipped.lines).to_string();
             write!(out, "{INDENT}{count:>10}  ")?;
             let indent = INDENT.len() + 10 + 2;
@@ -250,7 +215,7 @@ pub(super) fn counted(count: u64, what: &str) -> String {
 }
 
 /// A share in percent, with one place; what is neither nothing nor everything does not read so.
-fn percent(part: u64, whole: u64) -> String {
+pub(super) fn percent(part: u64, whole: u64) -> String {
     if part == 0 || part == whole {
         return format!("{} %", if part == 0 { "0" } else { "100" });
     }
@@ -263,7 +228,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// From one time to another, the day said once if it is one day.
-fn between(Span { first_unix_ns, last_unix_ns }: Span) -> String {
+pub(super) fn between(Span { first_unix_ns, last_unix_ns }: Span) -> String {
     let at = |unix_ns: u64, format: &str| {
         let second = i64::try_from(unix_ns / 1_000_000_000).unwrap_or(i64::MAX);
         Timestamp::from_second(second).map_or_else(|_| "?".to_owned(), |at| at.strftime(format).to_string())

@@ -20,10 +20,12 @@ fn fails(line: &str, kind: &str) {
 fn the_common_format_is_read() {
     let entry = Entry {
         client: "192.0.2.7",
+        user: None,
         at_unix_ns: AT * 1_000_000_000,
         request: "GET / HTTP/1.1",
         status: Some(200),
         bytes: Some(2326),
+        rest: "",
     };
     assert_eq!(parse(COMMON.as_bytes()), Ok(entry));
 }
@@ -169,7 +171,8 @@ proptest! {
         let line =
             format!("{client} - {user} [{time}] \"{request}\" {shown_status} {shown_bytes}{tail}");
         let at_unix_ns = u64::try_from(at).unwrap() * 1_000_000_000;
-        let entry = Entry { client: &client, at_unix_ns, request: &request, status, bytes };
+        let user = Some(&*user).filter(|user| *user != "-");
+        let entry = Entry { client: &client, user, at_unix_ns, request: &request, status, bytes, rest: tail };
         prop_assert_eq!(parse(line.as_bytes()), Ok(entry));
     }
 }
