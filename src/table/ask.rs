@@ -21,13 +21,12 @@ pub trait Ask: Copy {
     /// who has the word: a table's own matter, kept with the answer.
     fn decide(self, era: Era<'_>, value: u64, ns: u64, key: u64, owner: u64) -> (u64, Self::Answer);
 
-    /// Carries it out on a shared word by a tier's rule. `None` as for [`Engine::charge`].
+    /// Carries it out on a key's shared word (with the key's fingerprint) by a tier's rule. `None` as for [`Engine::charge`].
     fn carry_out<C: Clock>(
         self,
         engine: &Engine<C>,
         tier: TierNumber,
-        word: &AtomicU64,
-        key: u64,
+        word: (&AtomicU64, u64),
         owner: u64,
         is_ours: impl Fn() -> bool,
         lost: impl FnMut(u64),
@@ -64,8 +63,7 @@ impl Ask for u64 {
         self,
         engine: &Engine<C>,
         tier: TierNumber,
-        word: &AtomicU64,
-        key: u64,
+        (word, key): (&AtomicU64, u64),
         _owner: u64,
         is_ours: impl Fn() -> bool,
         lost: impl FnMut(u64),
@@ -91,8 +89,7 @@ impl Ask for Order {
         self,
         engine: &Engine<C>,
         tier: TierNumber,
-        word: &AtomicU64,
-        key: u64,
+        (word, key): (&AtomicU64, u64),
         owner: u64,
         is_ours: impl Fn() -> bool,
         _lost: impl FnMut(u64),
@@ -137,13 +134,12 @@ impl<A: Ask> Ask for InTier<A> {
         self,
         engine: &Engine<C>,
         tier: TierNumber,
-        word: &AtomicU64,
-        key: u64,
+        word: (&AtomicU64, u64),
         owner: u64,
         is_ours: impl Fn() -> bool,
         lost: impl FnMut(u64),
     ) -> Option<A::Answer> {
-        self.ask.carry_out(engine, tier, word, key, owner, is_ours, lost)
+        self.ask.carry_out(engine, tier, word, owner, is_ours, lost)
     }
 
     fn uncounted(ns: u64, word: u64) -> A::Answer {

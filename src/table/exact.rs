@@ -292,7 +292,7 @@ impl<M> ExactTable<M> {
                 _ => {
                     let owner = entry.place.into();
                     if let Some(answer) =
-                        ask.carry_out(engine, ask.tier(), entry.word, hash, owner, || true, |_| {})
+                        ask.carry_out(engine, tier, (entry.word, hash), owner, || true, |_| {})
                     {
                         return Ok(answer);
                     }

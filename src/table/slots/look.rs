@@ -49,7 +49,8 @@ impl<C: Clock, A: Ask> Request<'_, C, A> {
         let is_ours = || is_still(slot, before);
         let lost = |ns| self.hot.lost(self.fingerprint, ns);
         let tenure = tenure(number, before);
-        self.ask.carry_out(self.engine, self.ask.tier(), slot.word, self.fingerprint, tenure, is_ours, lost)
+        let word = (slot.word, self.fingerprint);
+        self.ask.carry_out(self.engine, self.ask.tier(), word, tenure, is_ours, lost)
     }
 
     /// Looks at every slot of the window; `None` if the key's could not be read in peace.
