@@ -5,9 +5,10 @@ mod common;
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use tidegate::Manual;
@@ -246,6 +247,25 @@ fn a_watch_that_is_dropped_tells_nothing_more() {
     assert_eq!(Arc::strong_count(&policy), 1);
     folder.rename_over(&burst(7));
     assert_eq!(policy.peek(&Request::new("x").user("bob")).nearest().unwrap().remaining(), 5 + before as u64);
+}
+
+/// Who drops it while an event is told waits for the end of that.
+#[test]
+fn when_the_drop_returns_the_last_event_has_been_told() {
+    let folder = Folder::new();
+    folder.write(&burst(5));
+    let (begin, begun) = channel();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&is_over);
+    let on_event = move |_| {
+        _ = begin.send(());
+        thread::sleep(Duration::from_millis(200));
+        tell.store(true, Ordering::SeqCst);
+    };
+    let watch = watch(in_force(&burst(5)), folder.file(), on_event).unwrap();
+    begun.recv_timeout(LONG).unwrap();
+    drop(watch);
+    assert!(is_over.load(Ordering::SeqCst));
 }
 
 /// Who is told may be the one that ends it: no thread waits for itself.
