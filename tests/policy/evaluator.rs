@@ -235,7 +235,11 @@ pub struct Said {
 }
 
 impl Said {
-    fn passes(&self) -> bool {
+    pub fn is_shadow(&self) -> bool {
+        self.is_shadow
+    }
+
+    pub fn passes(&self) -> bool {
         self.decisions.iter().all(|decision| decision.passed)
     }
 }
@@ -309,7 +313,7 @@ impl Ruling {
 }
 
 /// The naive policy.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Naive {
     counting: Counting,
     matching: Matching,
