@@ -180,7 +180,7 @@ impl OneRule {
             rule.matcher.attributes = vec![(plan(), vec![Pattern::Exact(value.to_owned())])];
         }
         rule.exempt.titles.extend(self.is_exempt.and_then(|title| one(&TITLES, title)).map(str::to_owned));
-        rule.shadow = self.shadow % 4 == 0;
+        rule.shadow = self.shadow.is_multiple_of(4);
         rule.cost = match self.cost {
             OneCost::Fixed(cost) => Cost::Fixed((cost % 8).into()),
             OneCost::OfRequest => Cost::OfRequest,
