@@ -16,4 +16,4 @@ host=$(rustc "+$nightly" -vV | awk '/^host:/ { print $2 }')
 export RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/asan"
 cargo "+$nightly" test -p tidegate --target "$host" --lib \
-    --test stress --test races --test removal_races --test slot_races --test interrupted --test slot_table --test limiters_agree --test promises --test snapshots
+    --test stress --test races --test removal_races --test slot_races --test interrupted --test slot_table --test limiters_agree --test policy --test promises --test snapshots

@@ -30,6 +30,12 @@ fn answers_are_copied_and_limiters_are_shared() {
     is_error::<ConfigError>();
     #[cfg(feature = "snapshot")]
     is_error::<tidegate::RestoreError>();
+    #[cfg(feature = "policy")]
+    is_error::<tidegate::policy::ReloadError>();
+    #[cfg(feature = "watch")]
+    is_error::<tidegate::policy::WatchError>();
+    #[cfg(feature = "watch")]
+    is_shared::<tidegate::policy::Watch>();
     is_shared::<ExactLimiter<String, Ticking>>();
     is_shared::<ExactLimiter<u64, Precise>>();
     is_shared::<ExactLimiter<u64, Manual>>();

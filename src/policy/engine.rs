@@ -209,7 +209,8 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     ///
     /// No check waits: one that is under way goes on by the old rules, and every one that begins after the call has
     /// returned goes by the new ones. Limits that go on change first, one after the other, so that for that moment the old
-    /// rules decide by some new numbers. Calls take turns, and leave a millisecond between changes of numbers. What is not
+    /// rules decide by some new numbers (and a key whose [override](super::Override) changes by its rule's own, where there is no
+    /// room for all overrides of before and of now). Calls take turns, and leave a millisecond between changes of numbers. What is not
     /// needed any more is freed when the last check that may see it has ended.
     ///
     /// # Errors

@@ -147,10 +147,18 @@ pub(super) fn edits<C: Clock>(
     debug_assert!(rule.key.iter().zip(&old.key).all(|(one, other)| is_same(one, other)));
     let now = keys(limiter, rule, number);
     let before = old.overrides.iter().filter_map(|over| Named::new(&old.key, &over.key).ok());
-    let before = before.map(|key| limiter.hash_of(&key));
-    let gone = before.filter(|hash| !now.contains_key(hash)).map(|hash| To::Override(hash, None));
+    let before: HashSet<u64> = before.map(|key| limiter.hash_of(&key)).collect();
     let is_other = |&(&hash, &limit): &(&u64, &Limit)| limiter.override_of_hashed(hash) != Some(limit);
-    let other = now.iter().filter(is_other).map(|(&hash, &limit)| To::Override(hash, Some(limit)));
+    let other: Vec<(u64, Limit)> = now.iter().filter(is_other).map(|(&hash, &limit)| (hash, limit)).collect();
+    // While they change one by one, the limits of before and of now are there beside each other. Where there is no room
+    // for that, the keys that change go by the rule's own meanwhile.
+    let left = other.iter().filter_map(|&(hash, _)| limiter.override_of_hashed(hash));
+    let meanwhile: HashSet<Limit> = now.values().copied().chain(left).collect();
+    let is_room = meanwhile.len() <= usize::from(limiter.core.engine.eras.tiers_max());
+    let is_gone =
+        |hash: &u64| !now.contains_key(hash) || !is_room && other.iter().any(|(other, _)| other == hash);
+    let gone = before.into_iter().filter(is_gone).map(|hash| To::Override(hash, None));
+    let other = other.iter().map(|&(hash, limit)| To::Override(hash, Some(limit)));
     let edit = |to| Edit { limiter: Arc::clone(limiter), to, rule: rule.name.clone(), number };
     gone.chain(other).map(edit).collect()
 }

@@ -9,6 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod errors;
+mod evaluator;
 mod examples;
 mod naive;
 mod overrides;
@@ -16,6 +17,7 @@ mod reloads;
 mod together;
 mod verdicts;
 
+use common::twin;
 use tidegate::policy::{
     Cost, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Policy, Request, Rule, Rules, Verdict,
 };

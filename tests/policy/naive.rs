@@ -1,187 +1,21 @@
-//! The whole of a policy beside one that asks every rule, puts every key together as text, and keeps a naive twin for
-//! each limit.
+//! The whole of a policy beside the naive one.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate::policy::{
-    Cost, Counting, Exempt, KeyPart, Matcher, Matching, OnRefusal, Pattern, Request, Rule, Rules,
-};
-use tidegate::{Alignment, Limit, Rate, Window};
+use tidegate::policy::{Cost, Counting, Exempt, KeyPart, Matcher, Matching, OnRefusal, Pattern, Request};
 
-use super::{policy, rule};
+use super::evaluator::{Drawn, Kind, Naive, Plan};
+use super::policy;
+use crate::common::assert_same_within;
 use crate::common::steps::config;
-use crate::common::twin::{Bucket, Decision, Start, Windows};
-use crate::common::{assert_same, secs};
 
-const SECOND_NS: u128 = 1_000_000_000;
-
-/// A limit by what it is made of, so that a twin can be made of it too.
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Bucket { rate: u64, burst: u64 },
-    Window { limit: u64, period: u64 },
-    BurstSustain { burst: u64, sustain: u64 },
-}
-
-#[derive(Clone, Debug)]
-enum Twin {
-    Bucket(Bucket),
-    Windows(Windows),
-}
-
-impl Kind {
-    fn limit(self) -> Limit {
-        let window = |limit, period| Window::new(limit, secs(period));
-        match self {
-            Self::Bucket { rate, burst } => Limit::bucket(Rate::per_minute(rate), burst),
-            Self::Window { limit, period } => Limit::window(window(limit, period)).align(Alignment::Clock),
-            Self::BurstSustain { burst, sustain } => {
-                Limit::burst_sustain(window(burst, 15), window(sustain, 60)).align(Alignment::Clock)
-            }
-        }
-    }
-
-    fn twin(self, counts_refused: bool) -> Twin {
-        let windows = |windows: &[(u64, u64)]| {
-            let windows: Vec<(u128, u128)> = windows
-                .iter()
-                .map(|&(limit, period)| (limit.into(), u128::from(period) * SECOND_NS))
-                .collect();
-            Twin::Windows(Windows::new(&windows, Start::Tiled { shift_ns: 0 }, counts_refused))
-        };
-        match self {
-            Self::Bucket { rate, burst } => {
-                Twin::Bucket(Bucket::new(rate.into(), 60 * SECOND_NS, burst.into()))
-            }
-            Self::Window { limit, period } => windows(&[(limit, period)]),
-            Self::BurstSustain { burst, sustain } => windows(&[(burst, 15), (sustain, 60)]),
-        }
-    }
-}
-
-impl Twin {
-    fn check(&mut self, key: u64, now_ns: u128, cost: u64) -> Decision {
-        match self {
-            Self::Bucket(bucket) => bucket.check(key, now_ns, cost.into()),
-            Self::Windows(windows) => windows.check(key, now_ns, cost.into()),
-        }
-    }
-}
-
-/// A rule of the naive policy.
-struct Naive {
-    rule: Rule,
-    keys: HashMap<String, u64>,
-    twins: Vec<Twin>,
-}
-
-/// What it says of one rule: nothing of one that leaves the request alone.
-struct Said {
-    rule: usize,
-    decisions: Vec<Decision>,
-}
-
-fn is_met(pattern: &Pattern, text: &str) -> bool {
-    fn glob(pattern: &[char], text: &[char]) -> bool {
-        match (pattern, text) {
-            ([], rest) => rest.is_empty(),
-            (['*', after @ ..], rest) => (0..=rest.len()).any(|taken| glob(after, &rest[taken..])),
-            ([sign, after @ ..], [first, rest @ ..]) => (*sign == '?' || sign == first) && glob(after, rest),
-            (_, []) => false,
-        }
-    }
-    match pattern {
-        Pattern::Exact(exact) => exact == text,
-        Pattern::Prefix(prefix) => text.starts_with(prefix.as_str()),
-        Pattern::Glob(pattern) => {
-            glob(&pattern.chars().collect::<Vec<_>>(), &text.chars().collect::<Vec<_>>())
-        }
-    }
-}
-
-impl Naive {
-    fn is_about(&self, request: &Request<'_>) -> bool {
-        let matcher = &self.rule.matcher;
-        (matcher.apis.is_empty() || matcher.apis.iter().any(|pattern| is_met(pattern, request.api)))
-            && matcher.attributes.iter().all(|(name, patterns)| {
-                let value = request.attributes.iter().find(|attribute| attribute.0 == name);
-                value.is_some_and(|value| patterns.iter().any(|pattern| is_met(pattern, value.1)))
-            })
-    }
-
-    fn is_exempt(&self, request: &Request<'_>) -> bool {
-        request.title.is_some_and(|title| self.rule.exempt.titles.iter().any(|exempt| exempt == title))
-    }
-
-    fn key(&mut self, request: &Request<'_>) -> u64 {
-        let parts: Vec<Option<&str>> = (self.rule.key.iter())
-            .map(|part| match part {
-                KeyPart::Title => request.title,
-                KeyPart::User => request.caller.map(|caller| caller.id),
-                KeyPart::Attribute(name) => request
-                    .attributes
-                    .iter()
-                    .find(|attribute| attribute.0 == name)
-                    .map(|attribute| attribute.1),
-                _ => unreachable!("no such key here"),
-            })
-            .collect();
-        let next = self.keys.len() as u64;
-        *self.keys.entry(format!("{parts:?}")).or_insert(next)
-    }
-
-    fn cost(&self, request: &Request<'_>) -> u64 {
-        match self.rule.cost {
-            Cost::Fixed(cost) => cost.max(1),
-            _ => request.cost.max(1),
-        }
-    }
-
-    /// Every limit for itself.
-    fn check(&mut self, request: &Request<'_>, now_ns: u128) -> Vec<Decision> {
-        let (key, cost) = (self.key(request), self.cost(request));
-        self.twins.iter_mut().map(|twin| twin.check(key, now_ns, cost)).collect()
-    }
-}
-
-fn asked<'a>(all: &'a [Naive], matching: Matching, request: &'a Request<'_>) -> Vec<usize> {
-    let about = (0..all.len()).filter(|&number| all[number].is_about(request));
-    about.take(if matching == Matching::First { 1 } else { all.len() }).collect()
-}
-
-/// Every rule counts.
-fn each(all: &mut [Naive], matching: Matching, request: &Request<'_>, now_ns: u128) -> Vec<Said> {
-    let numbers = asked(all, matching, request);
-    let decide = |rule: usize| {
-        let naive = &mut all[rule];
-        let decisions = if naive.is_exempt(request) { Vec::new() } else { naive.check(request, now_ns) };
-        Said { rule, decisions }
-    };
-    numbers.into_iter().map(decide).collect()
-}
-
-/// All rules but the shadow ones are charged, or none; each shadow rule is charged, or not.
-fn all_or_none(all: &mut [Naive], matching: Matching, request: &Request<'_>, now_ns: u128) -> Vec<Said> {
-    let numbers = asked(all, matching, request);
-    let before: Vec<Vec<Twin>> = all.iter().map(|naive| naive.twins.clone()).collect();
-    let said = each(all, matching, request, now_ns);
-    let passes = |said: &Said| said.decisions.iter().all(|decision| decision.passed);
-    let all_pass = said.iter().filter(|said| !all[said.rule].rule.shadow).all(passes);
-    for (said, number) in said.iter().zip(numbers) {
-        let is_charged = if all[number].rule.shadow { passes(said) } else { all_pass };
-        if !is_charged {
-            all[number].twins.clone_from(&before[number]);
-        }
-    }
-    said
-}
+/// A token takes whole nanoseconds.
+const RATES: [u64; 8] = [1, 2, 3, 5, 6, 10, 12, 20];
 
 fn kinds() -> impl Strategy<Value = Kind> {
     prop_oneof![
-        // A token takes whole nanoseconds.
-        (prop::sample::select(vec![1, 2, 3, 5, 6, 10, 12, 20]), 1..10_u64)
+        (prop::sample::select(RATES.to_vec()), 1..10_u64)
             .prop_map(|(rate, burst)| Kind::Bucket { rate, burst }),
         (1..10_u64, 1..30_u64).prop_map(|(limit, period)| Kind::Window { limit, period }),
         (1..6_u64, 0..10_u64).prop_map(|(burst, more)| Kind::BurstSustain { burst, sustain: burst + more }),
@@ -196,7 +30,18 @@ fn patterns() -> impl Strategy<Value = Pattern> {
     ]
 }
 
-fn one_rule() -> impl Strategy<Value = (Rule, Vec<Kind>)> {
+/// What an override says in the place of a limit, whatever that is: a rate and two numbers.
+type Numbers = (u64, u64, u64);
+
+/// Up to three overrides, as many as a limiter has room for: texts for two parts of a key, and numbers for three limits.
+fn overrides() -> impl Strategy<Value = Vec<([String; 2], [Numbers; 3])>> {
+    let part = || "ada|bob|chess|go|gold|free|";
+    let numbers = || (prop::sample::select(RATES.to_vec()), 1..12_u64, 0..9_u64);
+    let one = ([part(), part()], [numbers(), numbers(), numbers()]);
+    prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..4)]
+}
+
+fn one_rule() -> impl Strategy<Value = Drawn> {
     let parts =
         prop_oneof![Just(KeyPart::User), Just(KeyPart::Title), Just(KeyPart::Attribute("plan".to_owned()))];
     let attributes = prop_oneof![
@@ -209,13 +54,56 @@ fn one_rule() -> impl Strategy<Value = (Rule, Vec<Kind>)> {
     let exempt = prop_oneof![3 => Just(Vec::new()), 1 => Just(vec!["chess".to_owned()])]
         .prop_map(|titles| Exempt { titles, ..Exempt::default() });
     let settings = (cost, exempt, prop::bool::weighted(0.2), any::<bool>());
-    (matcher, prop::collection::vec(parts, 0..3), prop::collection::vec(kinds(), 1..4), settings).prop_map(
-        |(matcher, key, kinds, (cost, exempt, shadow, counts_refused))| {
-            let limits: Vec<Limit> = kinds.iter().map(|kind| kind.limit()).collect();
+    let counted = (prop::collection::vec(parts, 0..3), prop::collection::vec(kinds(), 1..4), overrides());
+    (matcher, counted, settings).prop_map(
+        |(matcher, (key, kinds, overrides), (cost, exempt, shadow, counts_refused))| {
             let on_refusal = if counts_refused { OnRefusal::Count } else { OnRefusal::Ignore };
-            (Rule { matcher, cost, exempt, shadow, on_refusal, ..rule("", key, &limits) }, kinds)
+            let mut drawn = Drawn::new(String::new(), key, kinds);
+            for (texts, numbers) in overrides.into_iter().filter(|_| !drawn.rule.key.is_empty()) {
+                let key = texts.into_iter().take(drawn.rule.key.len()).collect();
+                let other =
+                    |(kind, (rate, first, more)): (&Kind, Numbers)| kind.with(first, more).at_rate(rate);
+                let kinds = drawn.kinds.iter().zip(numbers).map(other).collect();
+                drawn.overrides.push((key, kinds));
+            }
+            Drawn {
+                rule: tidegate::policy::Rule { matcher, cost, exempt, shadow, on_refusal, ..drawn.rule },
+                ..drawn
+            }
         },
     )
+}
+
+/// Rules named by their places.
+fn plans(counting: impl Strategy<Value = Counting>) -> impl Strategy<Value = Plan> {
+    let matching = prop_oneof![2 => Just(Matching::All), 1 => Just(Matching::First)];
+    (counting, matching, prop::collection::vec(one_rule(), 0..8)).prop_map(
+        |(counting, matching, mut rules)| {
+            for (number, drawn) in rules.iter_mut().enumerate() {
+                drawn.rule.name = number.to_string();
+            }
+            Plan { counting, matching, rules }
+        },
+    )
+}
+
+/// The same for policies that follow each other. Where there are overrides, rates stay: see the evaluator.
+fn successors(do_rates_change: bool) -> impl Strategy<Value = Vec<Plan>> {
+    let counting = prop_oneof![2 => Just(Counting::EveryRule), 1 => Just(Counting::AllOrNothing)];
+    let adapt = move |mut plan: Plan| {
+        for (number, drawn) in plan.rules.iter_mut().enumerate() {
+            if do_rates_change {
+                drawn.overrides.clear();
+                continue;
+            }
+            let overridden = drawn.overrides.iter_mut().map(|over| &mut over.1);
+            for kind in overridden.chain([&mut drawn.kinds]).flatten() {
+                *kind = kind.at_rate(RATES[number]);
+            }
+        }
+        plan
+    };
+    prop::collection::vec(plans(counting).prop_map(adapt), 2..6)
 }
 
 /// A request and the milliseconds before it.
@@ -229,7 +117,7 @@ struct Asked {
     cost: u64,
 }
 
-fn requests() -> impl Strategy<Value = Vec<Asked>> {
+fn requests(most: usize) -> impl Strategy<Value = Vec<Asked>> {
     let wait = prop_oneof![3 => Just(0), 2 => 0..3_000_u64, 1 => 0..40_000_u64];
     let maybe = |texts: &'static str| prop::option::weighted(0.8, texts);
     let asked = (wait, "[rw]{1,2}", maybe("ada|bob|"), maybe("chess|go"), maybe("gold|free"), 0..5_u64);
@@ -241,81 +129,69 @@ fn requests() -> impl Strategy<Value = Vec<Asked>> {
         plan,
         cost,
     });
-    prop::collection::vec(asked, 1..60)
+    prop::collection::vec(asked, 1..most)
 }
 
-fn compare(counting: Counting, matching: Matching, all: Vec<(Rule, Vec<Kind>)>, history: &[Asked]) {
-    let mut naive = Vec::new();
-    for (number, (rule, kinds)) in all.into_iter().enumerate() {
-        let counts_refused = counting == Counting::EveryRule && rule.on_refusal == OnRefusal::Count;
-        let twins = kinds.iter().map(|kind| kind.twin(counts_refused)).collect();
-        let rule = Rule { name: number.to_string(), ..rule };
-        naive.push(Naive { rule, keys: HashMap::new(), twins });
-    }
-    let rules = naive.iter().map(|naive| naive.rule.clone()).collect();
-    let (policy, clock) = policy(Rules { name: String::new(), counting, matching, rules });
-    for asked in history {
-        clock.advance(Duration::from_millis(asked.wait_ms));
-        let now_ns = clock.elapsed().as_nanos();
-        let attributes = asked.plan.as_deref().map(|plan| [("plan", plan)]);
-        let mut request = Request::new(&asked.api).cost(asked.cost);
-        request.title = asked.title.as_deref();
-        if let Some(user) = &asked.user {
-            request = request.user(user);
+/// Plays a history with each plan in force, one after the other.
+fn compare(plans: &[Plan], histories: &[Vec<Asked>], do_rates_change: bool) {
+    // Off all edges, which a rounded wait would miss; and for each change as many nanoseconds as rates may differ by times.
+    let (millisecond_ns, slack_ns) = if do_rates_change { (1_000_003, 100) } else { (1_000_000, 0) };
+    let (policy, clock) = policy(plans[0].rules());
+    let mut naive = Naive::new(&plans[0]);
+    for (number, (plan, history)) in plans.iter().zip(histories).enumerate() {
+        if number > 0 {
+            let changes = policy.replace(plan.rules()).unwrap_or_else(|error| panic!("{error}: {plan:?}"));
+            assert_eq!(changes, naive.replace(plan, clock.elapsed().as_nanos()), "{plan:?}");
         }
-        if let Some(attributes) = &attributes {
-            request = request.attributes(attributes);
-        }
-        let said = match counting {
-            Counting::EveryRule => each(&mut naive, matching, &request, now_ns),
-            Counting::AllOrNothing => all_or_none(&mut naive, matching, &request, now_ns),
-        };
-        let verdict = policy.check(&request);
-        let found: Vec<&str> = verdict.rules().map(|rule| rule.name()).collect();
-        let expected: Vec<String> = said.iter().map(|said| said.rule.to_string()).collect();
-        assert_eq!(found, expected, "{request:?}");
-        let (mut is_allowed, mut wait_ns) = (true, Some(0));
-        for (rule, said) in verdict.rules().zip(&said) {
-            assert_eq!(rule.is_exempt(), said.decisions.is_empty());
-            assert_eq!(rule.limits().count(), said.decisions.len());
-            for (limit, decision) in rule.limits().zip(&said.decisions) {
-                assert_eq!(limit.denied().is_none(), decision.passed, "{request:?}, {verdict:?}");
-                if counting == Counting::EveryRule {
-                    assert_same(&limit.answer(), decision, &request);
-                }
-                if !decision.passed && !rule.is_shadow() {
-                    is_allowed = false;
-                    wait_ns = wait_ns.zip(decision.retry_ns).map(|(one, other)| one.max(other));
-                }
+        for asked in history {
+            clock.advance(Duration::from_nanos(asked.wait_ms * millisecond_ns));
+            let attributes = asked.plan.as_deref().map(|plan| [("plan", plan)]);
+            let mut request = Request::new(&asked.api).cost(asked.cost);
+            request.title = asked.title.as_deref();
+            if let Some(user) = &asked.user {
+                request = request.user(user);
             }
+            if let Some(attributes) = &attributes {
+                request = request.attributes(attributes);
+            }
+            let said = naive.check(&request, clock.elapsed().as_nanos());
+            let verdict = policy.check(&request);
+            naive.assert_same(&verdict, &said, slack_ns, |answer, decision| {
+                assert_same_within(slack_ns, answer, decision, &request);
+            });
         }
-        assert_eq!(verdict.is_allowed(), is_allowed, "{request:?}, {verdict:?}");
-        assert_eq!(verdict.retry_after().map(|wait| wait.as_nanos()), wait_ns, "{request:?}, {verdict:?}");
     }
-}
-
-fn matchings() -> impl Strategy<Value = Matching> {
-    prop_oneof![2 => Just(Matching::All), 1 => Just(Matching::First)]
 }
 
 proptest! {
     #![proptest_config(config(400))]
 
     #[test]
-    fn every_verdict_is_the_naive_one(
-        matching in matchings(),
-        all in prop::collection::vec(one_rule(), 0..8),
-        history in requests(),
-    ) {
-        compare(Counting::EveryRule, matching, all, &history);
+    fn every_verdict_is_the_naive_one(plan in plans(Just(Counting::EveryRule)), history in requests(60)) {
+        compare(&[plan], &[history], false);
     }
 
     #[test]
     fn every_verdict_of_all_or_nothing_is_the_naive_one(
-        matching in matchings(),
-        all in prop::collection::vec(one_rule(), 0..8),
-        history in requests(),
+        plan in plans(Just(Counting::AllOrNothing)),
+        history in requests(60),
     ) {
-        compare(Counting::AllOrNothing, matching, all, &history);
+        compare(&[plan], &[history], false);
+    }
+
+    #[test]
+    fn every_verdict_after_reloads_is_the_naive_one(
+        plans in successors(false),
+        histories in prop::collection::vec(requests(25), 5),
+    ) {
+        compare(&plans, &histories, false);
+    }
+
+    #[test]
+    fn every_verdict_after_changes_of_rates_is_the_naive_one(
+        plans in successors(true),
+        histories in prop::collection::vec(requests(25), 5),
+    ) {
+        compare(&plans, &histories, true);
     }
 }

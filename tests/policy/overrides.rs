@@ -107,6 +107,23 @@ fn places_are_given_again_over_many_reloads() {
     }
 }
 
+/// Neither the limits of before nor those of now are too many, but both together are; and a key that leaves a limit which
+/// another still has does not make its place free.
+#[test]
+fn limits_that_change_need_no_room_beside_those_that_leave() {
+    let of = |named: [(&str, u64); 4]| {
+        of(vec![KeyPart::User], named.map(|(user, burst)| over(&[user], &[bucket(burst)])).to_vec())
+    };
+    let (policy, _) = policy(of([("ada", 10), ("bob", 10), ("eve", 20), ("joe", 30)]));
+    assert_eq!(allowed(&policy, &Request::new("x").user("ada"), 7), 7);
+    for (round, own) in [(1, 11), (2, 12), (3, 13)] {
+        let changes = policy.replace(of([("ada", own), ("bob", own), ("eve", 20), ("joe", 30 + round)]));
+        assert_eq!(changes.unwrap().changed, ["all"]);
+        let left = |user| policy.peek(&Request::new("x").user(user)).nearest().unwrap().remaining();
+        assert_eq!(["ada", "bob", "eve", "joe"].map(left), [own - 7, own, 20, 30 + round]);
+    }
+}
+
 #[test]
 fn what_no_override_can_be() {
     let key = || vec![KeyPart::User, KeyPart::ClientIp { v4_bits: 24, v6_bits: 64 }];

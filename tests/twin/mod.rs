@@ -147,6 +147,15 @@ impl Bucket {
         self.full_at.insert(key, full_at);
     }
 
+    /// Goes on at another rate, of the same period, with another burst. What was used of a token or of many stays used.
+    pub fn turn(&mut self, rate: u128, burst: u128, now_ns: u128) {
+        assert!(rate > 0 && burst > 0);
+        for full_at in self.full_at.values_mut() {
+            *full_at = now_ns * rate + full_at.saturating_sub(now_ns * self.rate);
+        }
+        (self.rate, self.burst) = (rate, burst);
+    }
+
     fn full_at(&self, key: u64) -> u128 {
         self.full_at.get(&key).copied().unwrap_or(0)
     }
@@ -257,6 +266,17 @@ impl Windows {
         let speaker = blocked(&counts).iter().rposition(|&blocks| blocks).unwrap_or(0);
         let retry_ns = self.end_ns(key, &counts, speaker) - now_ns;
         Decision::refused(shares, speaker, Some(retry_ns))
+    }
+
+    /// Goes on with other limits for the same periods; all counts stay.
+    pub fn turn(&mut self, limits: &[u128]) {
+        assert_eq!(limits.len(), self.windows.len());
+        self.windows.iter_mut().zip(limits).for_each(|(window, &limit)| window.0 = limit);
+    }
+
+    /// Whether refused requests count from now on.
+    pub fn set_count_refused(&mut self, count_refused: bool) {
+        self.count_refused = count_refused;
     }
 
     /// The key's counts with every window that is over by now emptied.

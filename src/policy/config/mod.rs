@@ -89,6 +89,11 @@ impl Rules {
     /// As [`from_toml`](Self::from_toml); also that the file cannot be read, is not UTF-8, or has another ending.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Problems> {
         let path = path.as_ref();
+        Self::of_file(path, read_bytes(path))
+    }
+
+    /// The same of what was found in the file, or why nothing was.
+    pub(super) fn of_file(path: &Path, found: Result<Vec<u8>, String>) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
         let parse = match ending.as_deref() {
@@ -101,7 +106,7 @@ impl Rules {
                 ));
             }
         };
-        let text = read_text(path).map_err(|why| unreadable(&name, why))?;
+        let text = found.and_then(text).map_err(|why| unreadable(&name, why))?;
         parse(&text, &name)
     }
 
@@ -113,7 +118,8 @@ impl Rules {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
+/// What is in a policy file, or why that cannot be told.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
     let file = std::fs::File::open(path).map_err(cannot)?;
     let mut bytes = Vec::new();
@@ -121,6 +127,10 @@ fn read_text(path: &Path) -> Result<String, String> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("is longer than {} MiB, which no policy is", FILE_BYTES_MAX >> 20));
     }
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
