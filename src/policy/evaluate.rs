@@ -119,15 +119,52 @@ impl<C: Clock> Book<C> {
         }
     }
 
-    /// Every limit of every rule counts. All keys are hashed first, and the lines of all tables asked for, so that they come
-    /// at the same time.
+    /// Whether [`check`](Self::check) would allow the request, which is counted.
+    pub(super) fn allows(&self, request: &Request<'_>) -> bool {
+        if self.counting == Counting::AllOrNothing {
+            let mut verdict = Verdict::new(self.told.hold());
+            self.check_all_or_nothing(request, &mut verdict);
+            return verdict.is_allowed();
+        }
+        let mut found = Found::new();
+        let mut is_allowed = true;
+        for (&number, hash) in self.find(request, &mut found) {
+            let (ruling, Some(hash)) = (&self.rules[number as usize], hash) else { continue };
+            let cost = ruling.cost(request);
+            for limiter in &ruling.limiters {
+                is_allowed &= limiter.check_hashed(hash, cost).is_ok() | ruling.rule.shadow;
+            }
+        }
+        is_allowed
+    }
+
+    /// Every limit of every rule counts.
     #[inline]
     fn check_each(&self, request: &Request<'_>, verdict: &mut Verdict) {
         let mut found = Found::new();
-        self.matchers.find(request, &mut found);
+        for (&number, hash) in self.find(request, &mut found) {
+            let ruling = &self.rules[number as usize];
+            verdict.begin(number, hash.is_none());
+            let Some(hash) = hash else { continue };
+            let cost = ruling.cost(request);
+            for limiter in &ruling.limiters {
+                verdict.add(limiter.check_hashed(hash, cost), ruling.rule.shadow);
+            }
+        }
+    }
+
+    /// The rules that are about the request, each with the hash of the request's key, or none if it leaves the request
+    /// alone. All keys are hashed first, and the lines of all tables asked for, so that they come at the same time.
+    #[inline]
+    fn find<'f>(
+        &self,
+        request: &Request<'_>,
+        found: &'f mut Found,
+    ) -> impl Iterator<Item = (&'f u32, Option<u64>)> + use<'f, C> {
+        self.matchers.find(request, found);
         let mut hashes = SmallVec::<[Option<u64>; 8]>::new();
         let mut last = (usize::MAX, 0);
-        for &number in &found {
+        for &number in found.iter() {
             let ruling = &self.rules[number as usize];
             if ruling.exemptions.holds(request) {
                 hashes.push(None);
@@ -144,15 +181,7 @@ impl<C: Clock> Book<C> {
                 limiter.fetch(last.1);
             }
         }
-        for (&number, &hash) in found.iter().zip(&hashes) {
-            let ruling = &self.rules[number as usize];
-            verdict.begin(number, hash.is_none());
-            let Some(hash) = hash else { continue };
-            let cost = ruling.cost(request);
-            for limiter in &ruling.limiters {
-                verdict.add(limiter.check_hashed(hash, cost), ruling.rule.shadow);
-            }
-        }
+        found.iter().zip(hashes)
     }
 
     /// What a check would be told. Changes nothing.

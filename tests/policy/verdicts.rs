@@ -223,3 +223,37 @@ fn a_condition_without_a_pattern_is_met_by_nothing() {
         [("always", false)]
     );
 }
+
+/// Two policies that say the same, one asked for verdicts and one for yes or no.
+#[test]
+fn allow_says_what_a_verdict_says_and_counts_the_same() {
+    for counting in [Counting::EveryRule, Counting::AllOrNothing] {
+        let shadow = Rule { shadow: true, ..rule("shadow", vec![KeyPart::Title], &[window(3, 60)]) };
+        let exempt = Exempt { titles: vec!["legacy".to_owned()], ..Exempt::default() };
+        let users = Rule {
+            exempt,
+            cost: Cost::OfRequest,
+            ..rule("user", vec![KeyPart::User], &[window(9, 60), window(20, 300)])
+        };
+        let all = || Rules {
+            counting,
+            ..rules(vec![users.clone(), shadow.clone(), rule("all", Vec::new(), &[window(40, 60)])])
+        };
+        let ((told, clock), (asked, other_clock)) = (policy(all()), policy(all()));
+        let mut dice = crate::common::Dice::new(7);
+        let mut allowed = 0;
+        for _ in 0..2_000 {
+            let (user, title) =
+                (["ada", "bob", "eve"][dice.roll(3) as usize], ["chess", "legacy"][dice.roll(2) as usize]);
+            let request = Request::new("x").user(user).title(title).cost(dice.roll(4));
+            let is_allowed = told.check(&request).is_allowed();
+            assert_eq!(asked.allow(&request), is_allowed, "{request:?}");
+            allowed += u32::from(is_allowed);
+            if dice.roll(20) == 0 {
+                clock.advance(secs(7));
+                other_clock.advance(secs(7));
+            }
+        }
+        assert!((100..1_900).contains(&allowed), "{allowed}");
+    }
+}
