@@ -175,6 +175,9 @@ impl fmt::Display for ConfigError {
                     "limit is one more than the {limits_max} different ones that a limiter may have had"
                 )
             }
+            Self::TooManyTiers { tiers_max: 0 } => f.write_str(
+                "the limiter was built without room for tiers; `max_tiers` makes it, for each tier and each different limit of an override",
+            ),
             Self::TooManyTiers { tiers_max } => write!(
                 f,
                 "tier is one more than the {tiers_max} that the limiter was built for; see `max_tiers`"

@@ -111,7 +111,7 @@ fn the_page_tells_the_same() {
         "  allowed                     6   85.7 %  █",
         "  search                     1  20.0 %       4  150 %     2             1      1\n",
         "  everything (shadow)        2  28.6 %       5  150 %     1             1      0\n",
-        "  no request is about orders\n",
+        "  rules that no request matched: orders\n",
         "Refused: 2 keys\n",
         "Skipped: 1 line of 8\n",
     ] {

@@ -24,7 +24,7 @@ impl<C: Clock> Limiter<C> {
     ///
     /// assert!(limiter.check_n("ada", 10).is_ok() && !limiter.allow("ada"));
     /// // Ada pays. Of the 100 she has used 10.
-    /// assert_eq!(limiter.check_in(paid, "ada", 1).map(|pass| pass.remaining()), Ok(89));
+    /// assert_eq!(limiter.check_in(paid, "ada", 1).map(|pass| pass.remaining()).ok(), Some(89));
     /// # Ok::<(), tidegate::ConfigError>(())
     /// ```
     ///

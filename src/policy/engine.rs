@@ -198,7 +198,8 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     }
 
     /// What the rule of this name counts the request under, as text for messages: its parts with slashes between them,
-    /// `-` for one that the request lacks, its name for a custom one. `None` if there is no such rule.
+    /// `-` for one that the request lacks, its name for a custom one; nothing where all are counted together. `None` if there is
+    /// no such rule.
     ///
     /// Two keys may read the same and be counted apart.
     pub fn key_of(&self, rule: &str, request: &Request<'_>) -> Option<String> {

@@ -48,7 +48,7 @@ pub struct Rule {
     pub matcher: Matcher,
     /// What they are counted under; nothing: all of them together.
     pub key: Vec<KeyPart>,
-    /// What each key may have; several tiers at once, each with a count of its own.
+    /// What each key may have; several limits at once, each with a count of its own.
     pub limits: Vec<Limit>,
     /// The requests that it leaves alone although they match.
     pub exempt: Exempt,

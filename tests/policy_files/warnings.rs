@@ -120,3 +120,34 @@ fn a_cost_that_never_fits_and_a_table_too_small() {
     };
     assert_eq!((address(9_999), address(10_000)), (1, 0));
 }
+
+#[test]
+fn what_all_share_and_one_may_use_up() {
+    let text = |counting: &str, more: &str| {
+        format!(
+            "counting = '{counting}'\n[[rule]]\nname = 'each'\nkey = 'user'\nlimit = {{ rate = '1/s', burst = 3 }}\n\
+             [[rule]]\nname = 'all'\nkey = 'global'\nlimit = {{ window = '100/1m' }}\n{more}"
+        )
+    };
+    let warns = |text: &str| toml(text).warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
+    let told = warns(&text("every-rule", ""));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("rule \"all\": counts what other rules refuse as well"), "{told:?}");
+    assert!(warns(&text("all-or-nothing", "")).is_empty());
+    assert!(warns(&text("every-rule", "shadow = true")).is_empty());
+}
+
+#[test]
+fn an_attribute_that_is_spelt_two_ways() {
+    let text = |name: &str| {
+        format!(
+            "[[rule]]\nname = 'a'\nmatch = {{ attribute = {{ api_key = '*' }} }}\nkey = 'attribute:{name}'\n\
+             limit = {{ rate = '1/s', burst = 3 }}\n"
+        )
+    };
+    let told = toml(&text("api-key")).warnings();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].says().starts_with("its key asks for attribute \"api-key\", and match for \"api_key\""));
+    assert!(toml(&text("api_key")).warnings().is_empty());
+    assert!(toml(&text("tenant")).warnings().is_empty());
+}

@@ -142,7 +142,7 @@ fn by_rule(out: &mut String, summary: &PolicySummary, width: usize) -> std::fmt:
     if !idle.is_empty() {
         let names: Vec<String> = idle.iter().map(|rule| crate::key::printable(&rule.rule)).collect();
         let names = format!("{}{DIM:#}", names.join(", "));
-        indented(out, &[&format!("{DIM}no request is about"), &names], width)?;
+        indented(out, &[&format!("{DIM}rules that no request matched:"), &names], width)?;
     }
     Ok(())
 }

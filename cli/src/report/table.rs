@@ -77,7 +77,7 @@ pub(super) fn table(
     }
     if columns < counts.len() {
         let left_out = format!("{}{DIM:#}", counts[columns..].join(", "));
-        indented(out, &[&format!("{DIM}for want of room without"), &left_out], width)?;
+        indented(out, &[&format!("{DIM}left out at this width:"), &left_out], width)?;
     }
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::length::told;
 use super::pattern::pattern_text;
+use super::reader::nearest;
 use crate::limit::{Alignment, Limit, Shape, Window};
-use crate::policy::{Cost, Exempt, KeyPart, Matching, OnRefusal, Pattern, Rule, Rules};
+use crate::policy::{Cost, Counting, Exempt, KeyPart, Matching, OnRefusal, Pattern, Rule, Rules};
 
 /// Fewer addresses than this fill up in minutes.
 const ADDRESSES_MIN: usize = 10_000;
@@ -62,9 +63,28 @@ impl Rules {
                     first.name
                 ));
             }
+            if self.is_used_up_by_one(rule) {
+                says.push(
+                    "counts what other rules refuse as well, so that one client may use up what all share; \
+                     counting = \"all-or-nothing\" charges it nothing for those"
+                        .to_owned(),
+                );
+            }
             all.extend(says.into_iter().map(|says| Warning { rule: rule.name.clone(), says }));
         }
         all
+    }
+}
+
+impl Rules {
+    /// Whether a rule for everybody together counts what rules for each client refuse.
+    fn is_used_up_by_one(&self, rule: &Rule) -> bool {
+        let is_for_each = |other: &Rule| !other.key.is_empty() && !other.shadow;
+        self.counting == Counting::EveryRule
+            && self.matching == Matching::All
+            && rule.key.is_empty()
+            && !rule.shadow
+            && self.rules.iter().any(is_for_each)
     }
 }
 
@@ -75,7 +95,20 @@ impl Rule {
         self.never_fits(&mut says);
         self.never_binds(&mut says);
         self.too_small(&mut says);
+        self.misspelt(&mut says);
         says
+    }
+
+    fn misspelt(&self, says: &mut Vec<String>) {
+        let names: Vec<&str> = self.matcher.attributes.iter().map(|(name, _)| name.as_str()).collect();
+        for part in &self.key {
+            let KeyPart::Attribute(name) = part else { continue };
+            if let Some(meant) = nearest(name, &names).filter(|meant| meant != name) {
+                says.push(format!(
+                    "its key asks for attribute {name:?}, and match for {meant:?}; requests without the first are all counted together"
+                ));
+            }
+        }
     }
 
     fn unreachable(&self, says: &mut Vec<String>) {

@@ -117,7 +117,7 @@ fn columns_go_before_addresses_are_cut_and_are_named() {
         match without {
             Some(names) => {
                 let words: Vec<&str> = page.split_whitespace().collect();
-                assert!(words.join(" ").contains(&format!("for want of room without {names}")), "{page}");
+                assert!(words.join(" ").contains(&format!("left out at this width: {names}")), "{page}");
             }
             None => assert!(!page.contains("want of room"), "{page}"),
         }
