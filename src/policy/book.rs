@@ -62,7 +62,6 @@ impl<C: Clock + Clone> Book<C> {
         let (mut rulings, mut edits, mut changes) = (Vec::<Ruling<C>>::new(), Vec::new(), Changes::default());
         for rule in rules.rules {
             check(&rule)?;
-            overrides::check(&rule)?;
             let old = before.and_then(|book| book.rules.iter().find(|old| old.rule.name == rule.name));
             let (limiters, change) = limiters(&rule, making, old, &mut edits)?;
             changes.add(&rule.name, change);
@@ -129,14 +128,15 @@ fn limiters<C: Clock + Clone>(
         if kept.is_some() {
             continue;
         }
-        let error = |error: ConfigError| PolicyError::limit_of(&rule.name, number, error);
         let is_fit = |limiter: &Limiter<C>| {
-            limit.follows(&limiter.core.limit).is_ok() && overrides::is_room(limiter, rule, number)
+            let engine = &limiter.core.engine;
+            limit.follows(&limiter.core.limit).is_ok()
+                && overrides::is_room(limiter, rule, number)
+                && engine.eras.rule_of(&engine.rule, limit).is_ok()
+                && engine.eras.has_place()
         };
         let limiter = match take(&is_fit) {
             Some(limiter) => {
-                let core = &limiter.core;
-                core.engine.eras.rule_of(&core.engine.rule, limit).map_err(error)?;
                 let (limiter_to_edit, name) = (Arc::clone(&limiter), rule.name.clone());
                 edits.push(Edit { limiter: limiter_to_edit, to: To::Limit(*limit), rule: name, number });
                 is_changed = true;
@@ -202,7 +202,7 @@ fn check_names(rules: &Rules) -> Result<(), PolicyError> {
 }
 
 /// What the rule says apart from its limits, which the limiters check.
-fn check(rule: &Rule) -> Result<(), PolicyError> {
+pub(super) fn check(rule: &Rule) -> Result<(), PolicyError> {
     let error = |field: String, value: String, allowed: &str| {
         Err(PolicyError::field_of(Some(&rule.name), field, value, allowed))
     };
@@ -222,5 +222,5 @@ fn check(rule: &Rule) -> Result<(), PolicyError> {
             }
         }
     }
-    Ok(())
+    overrides::check(rule)
 }

@@ -30,15 +30,15 @@ impl PolicyError {
         Self { rule: rule.map(str::to_owned), problem: Box::new(problem) }
     }
 
-    /// A limit of the rule, by its number from 0, that no limiter can honour.
+    /// A limit of the rule, by its number from 0 (told from 1, as in a file), that no limiter can honour.
     pub(super) fn limit_of(rule: &str, number: usize, error: ConfigError) -> Self {
-        let problem = Problem::Limit { field: format!("limits[{number}]"), error };
+        let problem = Problem::Limit { field: format!("limits[{}]", number + 1), error };
         Self { rule: Some(rule.to_owned()), problem: Box::new(problem) }
     }
 
     /// The limit of an override in the place of the rule's limit of this number, that no limiter can honour beside it.
     pub(super) fn override_of(rule: &str, number: usize, error: ConfigError) -> Self {
-        let problem = Problem::Limit { field: format!("overrides: limits[{number}]"), error };
+        let problem = Problem::Limit { field: format!("overrides: limits[{}]", number + 1), error };
         Self { rule: Some(rule.to_owned()), problem: Box::new(problem) }
     }
 
@@ -47,7 +47,15 @@ impl PolicyError {
         self.rule.as_deref()
     }
 
-    /// The field, as `warn_percent` or `limits[0]`.
+    /// What is wrong, without the rule's name.
+    pub(super) fn says(&self) -> String {
+        match &*self.problem {
+            Problem::Field { field, value, allowed } => format!("{field} is {value}; it must be {allowed}"),
+            Problem::Limit { field, error } => format!("{field}: {error}"),
+        }
+    }
+
+    /// The field, as `warn_percent` or `limits[1]`, which is the first.
     pub fn field(&self) -> &str {
         match &*self.problem {
             Problem::Field { field, .. } | Problem::Limit { field, .. } => field,
@@ -60,10 +68,7 @@ impl fmt::Display for PolicyError {
         if let Some(rule) = &self.rule {
             write!(f, "rule {rule:?}: ")?;
         }
-        match &*self.problem {
-            Problem::Field { field, value, allowed } => write!(f, "{field} is {value}; it must be {allowed}"),
-            Problem::Limit { field, error } => write!(f, "{field}: {error}"),
-        }
+        f.write_str(&self.says())
     }
 }
 

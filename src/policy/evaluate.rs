@@ -100,12 +100,18 @@ impl<C: Clock> Ruling<C> {
     }
 }
 
-/// The number that a text of digits stands for, the largest there is if it is above that; 1 for any other text.
+/// The number that a text stands for, rounded up; what is no number costs the most there is, so that nothing odd is cheap.
 fn number(text: &str) -> u64 {
-    if text.is_empty() || !text.bytes().all(|digit| digit.is_ascii_digit()) {
-        return 1;
+    let text = text.trim();
+    if let Ok(number) = text.parse() {
+        return number;
     }
-    text.parse().unwrap_or(u64::MAX)
+    match text.parse::<f64>() {
+        // Saturates: a text of more digits than 64 bits have is the largest.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        Ok(number) if number >= 0.0 => number.ceil() as u64,
+        _ => u64::MAX,
+    }
 }
 
 impl<C: Clock> Book<C> {
@@ -251,6 +257,6 @@ mod tests {
     #[test]
     fn a_cost_is_a_number_and_never_free() {
         let texts = ["7", "0", "", "x", "-5", "+5", "1.5", " 7", "18446744073709551616"];
-        assert_eq!(texts.map(number), [7, 0, 1, 1, 1, 1, 1, 1, u64::MAX]);
+        assert_eq!(texts.map(number), [7, 0, u64::MAX, u64::MAX, u64::MAX, 5, 2, 7, u64::MAX]);
     }
 }

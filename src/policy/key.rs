@@ -30,7 +30,7 @@ pub(super) struct Key<'a> {
 }
 
 /// The value of one part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Value<'a> {
     /// The request lacks it. All requests that do are counted together.
     Absent,
@@ -146,6 +146,13 @@ impl<'a> Named<'a> {
     }
 }
 
+impl<'a> Named<'a> {
+    /// What tells it from other keys of the same parts.
+    pub(super) fn values(self) -> Vec<impl Hash + Eq + use<'a>> {
+        self.values
+    }
+}
+
 impl Hash for Named<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.parts.iter().zip(&self.values).for_each(|(part, value)| value.hash_as(part, state));
@@ -165,10 +172,15 @@ fn named<'a>(part: &KeyPart, text: &'a str) -> Result<Value<'a>, String> {
             Ok(network(Some(address), *v4_bits, *v6_bits))
         }
         // The address of a caller who is not authenticated, or an id.
-        KeyPart::Entity => match text.parse::<IpAddr>() {
-            Ok(address) => Ok(network(Some(address), 32, ENTITY_V6_BITS)),
-            Err(_) => Ok(Value::Text(text)),
-        },
+        KeyPart::Entity => {
+            let (address, bits) = text.split_once('/').map_or((text, None), |(at, bits)| (at, Some(bits)));
+            let Ok(address) = address.parse::<IpAddr>() else { return Ok(Value::Text(text)) };
+            let own_bits = if address.to_canonical().is_ipv4() { 32 } else { ENTITY_V6_BITS };
+            match bits.is_none_or(|bits| bits.parse() == Ok(own_bits)) {
+                true => Ok(network(Some(address), 32, ENTITY_V6_BITS)),
+                false => Err(format!("an id, an address, or a network of {own_bits} bits")),
+            }
+        }
         KeyPart::Custom(name, _) => {
             Err(format!("of a rule without {name}: what a function makes has no name"))
         }

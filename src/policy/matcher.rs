@@ -304,7 +304,9 @@ impl Exemptions {
     fn holds_for_somebody(&self, request: &Request<'_>) -> bool {
         let is_in =
             |names: &Names<()>, id: Option<&str>| id.is_some_and(|id| names.get(&self.hashing, id).is_some());
-        let caller: Option<(&str, EntityType)> = request.caller.map(|caller| (caller.id, caller.kind));
+        // Who has not proved who it is may say that it is anybody.
+        let caller: Option<(&str, EntityType)> =
+            request.caller.filter(|_| request.is_authenticated).map(|caller| (caller.id, caller.kind));
         is_in(&self.titles, request.title)
             || is_in(&self.namespaces, request.namespace)
             || is_in(&self.callers, caller.map(|(id, _)| id))

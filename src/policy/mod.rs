@@ -49,6 +49,7 @@ mod verdict;
 #[cfg(feature = "watch")]
 mod watch;
 
+use book::check as check_rule;
 pub use changes::Changes;
 pub use config::{Problem, Problems, Unwritable, Warning, schema};
 pub use engine::{Policy, PolicyBuilder};

@@ -9,6 +9,7 @@ use super::rule::{OnRefusal, Override, Rule};
 use crate::error::ConfigError;
 use crate::limit::Limit;
 use crate::limiter::Limiter;
+use crate::table::Eras;
 use crate::time::Clock;
 use crate::word::{self, CarryOver};
 
@@ -73,9 +74,15 @@ fn limit(rule: &Rule, over: &Override, number: usize) -> Limit {
 
 /// Checks what a rule says of overrides, but for whether a limiter can honour the limits.
 pub(super) fn check(rule: &Rule) -> Result<(), PolicyError> {
+    let mut known = HashMap::new();
     for (at, over) in rule.overrides.iter().enumerate() {
         let error = |field: &str, value: String, allowed: String| {
-            Err(PolicyError::field_of(Some(&rule.name), format!("overrides[{at}].{field}"), value, allowed))
+            Err(PolicyError::field_of(
+                Some(&rule.name),
+                format!("overrides[{}].{field}", at + 1),
+                value,
+                allowed,
+            ))
         };
         if over.limits.len() != rule.limits.len() {
             let allowed = format!("a list of {}, one for each of the rule's", rule.limits.len());
@@ -85,8 +92,15 @@ pub(super) fn check(rule: &Rule) -> Result<(), PolicyError> {
             let allowed = format!("a list of {}, one for each part of the rule's", rule.key.len());
             return error("key", format!("a list of {}", over.key.len()), allowed);
         }
-        if let Err((part, allowed)) = Named::new(&rule.key, &over.key) {
-            return error(&format!("key[{part}]"), format!("{:?}", over.key[part]), allowed);
+        let named = match Named::new(&rule.key, &over.key) {
+            Ok(named) => named,
+            Err((part, allowed)) => {
+                return error(&format!("key[{}]", part + 1), format!("{:?}", over.key[part]), allowed);
+            }
+        };
+        if let Some(first) = known.insert(named.values(), at) {
+            let allowed = format!("another than that of overrides[{}]: a key has one override", first + 1);
+            return error("key", format!("{:?}", over.key), allowed);
         }
         for (number, base) in rule.limits.iter().enumerate() {
             let limit = limit(rule, over, number);
@@ -94,6 +108,7 @@ pub(super) fn check(rule: &Rule) -> Result<(), PolicyError> {
             is_honoured.map_err(|error| PolicyError::override_of(&rule.name, number, error))?;
         }
     }
+    (0..rule.limits.len()).try_for_each(|number| check_beside(rule, number))?;
     match (0..rule.limits.len()).map(|number| different(rule, number)).max() {
         Some(count) if count > DIFFERENT_MAX => Err(PolicyError::field_of(
             Some(&rule.name),
@@ -103,6 +118,20 @@ pub(super) fn check(rule: &Rule) -> Result<(), PolicyError> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Checks that a limit of the rule leaves room in its word for those of the overrides beside it.
+fn check_beside(rule: &Rule, number: usize) -> Result<(), PolicyError> {
+    let Ok(needed) = u8::try_from(different(rule, number)) else { return Ok(()) };
+    if needed == 0 {
+        return Ok(());
+    }
+    let own = word::Rule::narrow(&rule.limits[number], Eras::with_tiers(needed).value_bits());
+    let own = own.map_err(|error| PolicyError::limit_of(&rule.name, number, error))?;
+    rule.overrides.iter().try_for_each(|over| {
+        let beside = own.beside(&limit(rule, over, number)).map(drop);
+        beside.map_err(|error| PolicyError::override_of(&rule.name, number, error))
+    })
 }
 
 /// How many different limits the overrides of a rule have in the place of one of its own.

@@ -11,6 +11,9 @@ use crossbeam_epoch::{Atomic, Guard, Owned};
 
 use crate::sync::Ordering;
 
+/// Epochs that pass until what was thrown away can go, and one to see it.
+const EPOCHS: usize = 4;
+
 /// Holds what was read: while it lives nothing that it may have read is dropped.
 #[inline]
 pub(super) fn pin() -> Guard {
@@ -56,6 +59,11 @@ impl<T: Send + Sync + 'static> Current<T> {
         unsafe { guard.defer_destroy(old) };
         // Not kept back in this thread's bag until that is full.
         guard.flush();
+        drop(guard);
+        // Nobody else may come by for a long time: where nobody is pinned, the old value goes now.
+        for _ in 0..EPOCHS {
+            pin().flush();
+        }
     }
 }
 

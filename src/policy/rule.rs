@@ -137,9 +137,9 @@ pub struct Exempt {
     pub titles: Vec<String>,
     /// Namespaces by id.
     pub namespaces: Vec<String>,
-    /// Callers by id.
+    /// Callers by id; only where the request [is authenticated](super::Request::is_authenticated).
     pub callers: Vec<String>,
-    /// Callers of these types.
+    /// Callers of these types; only where the request is authenticated.
     pub caller_types: Vec<EntityType>,
     /// APIs.
     pub apis: Vec<Pattern>,
@@ -168,7 +168,8 @@ pub enum Cost {
     Fixed(u64),
     /// What the request says it costs.
     OfRequest,
-    /// The number in an attribute; 1 where there is none.
+    /// The number in an attribute, rounded up; 1 where there is none, and the most there is where what is there is no number: that
+    /// fits no limit.
     Attribute(String),
 }
 

@@ -419,6 +419,11 @@ impl Eras {
         if self.tag_bits == 0 { Rule::new(limit) } else { first.beside(limit) }
     }
 
+    /// Whether another few sets of limits may come.
+    pub fn has_place(&self) -> bool {
+        self.later.get((1 << INDEX_BITS) - 1_024).is_none()
+    }
+
     /// Tiers that there are.
     pub fn tiers(&self) -> TierNumber {
         let set = self.set(self.state() & INDEX);

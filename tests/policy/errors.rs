@@ -23,10 +23,10 @@ fn an_error_names_rule_field_value_and_range() {
         (Rule { warn_percent: 101, ..bad() }, "warn_percent is 101; it must be 1 to 100"),
         (Rule { key: network(33, 64), ..bad() }, "client_ip v4_bits is 33; it must be 0 to 32"),
         (Rule { key: network(32, 129), ..bad() }, "client_ip v6_bits is 129; it must be 0 to 128"),
-        (Rule { max_keys: 0, ..bad() }, "limits[0]: max_keys is 0; it must be at least 1"),
+        (Rule { max_keys: 0, ..bad() }, "limits[1]: max_keys is 0; it must be at least 1"),
         (
             Rule { limits: vec![limit, Limit::window(Window::new(0, secs(1)))], ..bad() },
-            "limits[1]: window limit is 0; it must be at least 1",
+            "limits[2]: window limit is 0; it must be at least 1",
         ),
     ] {
         let error = error(vec![good(), rule]);

@@ -142,12 +142,20 @@ impl Drawn {
             |(key, kinds): &(Vec<String>, Vec<Kind>)| Override { key: key.clone(), limits: limits(kinds) };
         Rule {
             limits: limits(&self.kinds),
-            overrides: self.overrides.iter().map(over).collect(),
+            overrides: self.last_overrides().map(over).collect(),
             ..self.rule.clone()
         }
     }
 
-    /// Of two overrides of one key the last is in force.
+    /// A key has one override: of those that were drawn for it the last.
+    fn last_overrides(&self) -> impl Iterator<Item = &(Vec<String>, Vec<Kind>)> {
+        let all = &self.overrides;
+        all.iter()
+            .enumerate()
+            .filter(|(at, over)| all[at + 1..].iter().all(|later| later.0 != over.0))
+            .map(|(_, over)| over)
+    }
+
     fn overrides_of(&self, limit: usize) -> BTreeMap<String, Kind> {
         let named = |(key, kinds): &(Vec<String>, Vec<Kind>)| {
             let parts: Vec<Option<&str>> = key.iter().map(|part| Some(part.as_str())).collect();

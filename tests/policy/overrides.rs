@@ -8,16 +8,16 @@ use tidegate::{Alignment, Limit, Manual, Rate, Window};
 use super::common::secs;
 use super::{allowed, policy, rule, rules};
 
-fn bucket(burst: u64) -> Limit {
+pub(crate) fn bucket(burst: u64) -> Limit {
     Limit::bucket(Rate::per_day(1), burst)
 }
 
-fn over(key: &[&str], limits: &[Limit]) -> Override {
+pub(crate) fn over(key: &[&str], limits: &[Limit]) -> Override {
     Override { key: key.iter().map(|&part| part.to_owned()).collect(), limits: limits.to_vec() }
 }
 
 /// One rule whose keys have five, but for those in `overrides`.
-fn of(key: Vec<KeyPart>, overrides: Vec<Override>) -> Rules {
+pub(crate) fn of(key: Vec<KeyPart>, overrides: Vec<Override>) -> Rules {
     rules(vec![Rule { overrides, ..rule("all", key, &[bucket(5)]) }])
 }
 
@@ -129,20 +129,20 @@ fn what_no_override_can_be() {
     let key = || vec![KeyPart::User, KeyPart::ClientIp { v4_bits: 24, v6_bits: 64 }];
     let refused = |named: Override| Policy::new(of(key(), vec![named])).map(drop).unwrap_err().to_string();
     for (named, told) in [
-        (over(&["ada"], &[bucket(1)]), "overrides[0].key is a list of 1; it must be a list of 2, one for"),
+        (over(&["ada"], &[bucket(1)]), "overrides[1].key is a list of 1; it must be a list of 2, one for"),
         (
             over(&["ada", "x"], &[bucket(1)]),
-            "overrides[0].key[1] is \"x\"; it must be an address or a network",
+            "overrides[1].key[2] is \"x\"; it must be an address or a network",
         ),
         (
             over(&["ada", "192.0.2.0/16"], &[bucket(1)]),
-            "overrides[0].key[1] is \"192.0.2.0/16\"; it must be an address, or a network of 24 bits",
+            "overrides[1].key[2] is \"192.0.2.0/16\"; it must be an address, or a network of 24 bits",
         ),
-        (over(&["ada", "192.0.2.0"], &[]), "overrides[0].limits is a list of 0; it must be a list of 1"),
-        (over(&["ada", "192.0.2.0"], &[bucket(0)]), "overrides: limits[0]: burst is 0"),
+        (over(&["ada", "192.0.2.0"], &[]), "overrides[1].limits is a list of 0; it must be a list of 1"),
+        (over(&["ada", "192.0.2.0"], &[bucket(0)]), "overrides: limits[1]: burst is 0"),
         (
             over(&["ada", "192.0.2.0"], &[Limit::window(Window::new(1, secs(1)))]),
-            "overrides: limits[0]: limit is a window; it must be a bucket",
+            "overrides: limits[1]: limit is a window; it must be a bucket",
         ),
     ] {
         let error = refused(named);
@@ -162,6 +162,6 @@ fn a_limit_as_wide_as_can_be_needs_no_room_for_overrides() {
     assert!(policy.check(&Request::new("x").user("ada")).is_allowed());
     let overrides = vec![over(&["ada"], &[Limit::sliding_window(Window::new(9, Duration::from_secs(1)))])];
     let error = policy.replace(rules(vec![Rule { overrides, ..rule }])).unwrap_err().to_string();
-    assert!(error.starts_with("rule \"wide\": limits[0]: window limit is 131000"), "{error}");
+    assert!(error.starts_with("rule \"wide\": limits[1]: window limit is 131000"), "{error}");
     assert!(policy.check(&Request::new("x").user("ada")).is_allowed(), "the old policy is in force");
 }

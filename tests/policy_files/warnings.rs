@@ -4,7 +4,7 @@ use super::toml;
 
 /// The warnings of a policy of one rule with these fields.
 fn warned(fields: &str) -> Vec<String> {
-    let rules = toml(&format!("[[rule]]\nname = 'a'\nkey = 'user'\n{fields}\n"));
+    let rules = toml(&format!("counting = 'all-or-nothing'\n[[rule]]\nname = 'a'\nkey = 'user'\n{fields}\n"));
     rules.warnings().iter().map(|warning| warning.says().to_owned()).collect()
 }
 
@@ -47,9 +47,10 @@ fn a_limit_that_can_never_refuse() {
         assert_eq!(told.len(), usize::from(odd), "{limits}: {told:?}");
         assert!(told.iter().all(|says| says.contains("can never refuse")), "{told:?}");
     }
-    // Refused requests count: they fill the long window.
+    // Where each rule counts for itself refused requests count: they fill the long window.
     let pair = "limit = { burst = '10/15s', sustain = '200/5m' }";
-    assert!(warned(pair).is_empty());
+    assert!(toml(&format!("[[rule]]\nname = 'a'\nkey = 'user'\n{pair}\n")).warnings().is_empty());
+    assert_eq!(warned(pair).len(), 1, "and none count where all rules count a request or none");
 }
 
 #[test]
@@ -96,8 +97,8 @@ fn a_rule_that_an_earlier_one_hides() {
     assert!(hidden("first", &plan("'*'"), &plan("'free'")));
     assert!(!hidden("first", &plan("'free'"), &plan("['free', 'trial']")));
     assert!(!hidden("first", &plan("'*'"), ""));
-    // What the first leaves alone may be meant for the second.
-    assert!(!hidden("first", "exempt = { title = 't' }", ""));
+    // What the first leaves alone no other is asked.
+    assert!(hidden("first", "exempt = { title = 't' }", ""));
 }
 
 #[test]

@@ -78,10 +78,10 @@ fn write_good(
         }
         writeln!(out)?;
     }
-    for rule in &rules.rules {
+    for (rule, sentence) in rules.rules.iter().zip(rules.sentences()) {
         if !quiet {
             // The name is the beginning of the sentence.
-            let (name, sentence) = (shown(&rule.name), shown(&rule.sentence()));
+            let (name, sentence) = (shown(&rule.name), shown(&sentence));
             let told = wrapped(&sentence, width);
             let rest = told.strip_prefix(&*name);
             match rest {

@@ -28,6 +28,9 @@ pub(super) fn count(text: &str) -> Option<u64> {
 
 /// A length of time: numbers and units by turns, `1h30m`; a number may be left out where only a unit stands: `s`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
+    if text.ends_with(' ') {
+        return None;
+    }
     let mut rest = text;
     let mut total: u128 = 0;
     while !rest.is_empty() {

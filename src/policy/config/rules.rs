@@ -55,7 +55,15 @@ impl Reader<'_> {
         let mut read = Vec::new();
         for (number, (_, node)) in (1..).zip(self.list(&fields, "rule")) {
             self.rule = Some(label(node, number));
-            read.extend(self.rule(node, number, &mut names));
+            let met = self.met.len();
+            let rule = self.rule(node, number, &mut names);
+            // What only a policy that is built would find.
+            if let Some(rule) = rule.as_ref().filter(|_| self.met.len() == met)
+                && let Err(error) = crate::policy::check_rule(rule)
+            {
+                self.report(node.at, Problem::new(error.field(), error.says()));
+            }
+            read.extend(rule);
         }
         self.rule = None;
         Rules { rules: read, ..rules }
@@ -119,13 +127,14 @@ impl Reader<'_> {
             let problem =
                 Problem::new("name", format!("name is {}", quoted(&name))).with_found(quoted(&name));
             self.report(at, problem.with_allowed("it must be a text that tells the rule from the others"));
-        } else if let Some((first, line)) = names.get(&name) {
+        } else if let Some((first, first_at)) = names.get(&name) {
             let problem =
                 Problem::new("name", format!("name is {}", quoted(&name))).with_found(quoted(&name));
+            let line = self.lines.place(*first_at).0;
             let allowed = format!("it must be unique, and rule {first} in line {line} has it");
             self.report(at, problem.with_allowed(allowed));
         } else {
-            names.insert(name.clone(), (number, self.lines.place(at).0));
+            names.insert(name.clone(), (number, at));
         }
         name
     }

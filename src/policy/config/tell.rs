@@ -4,11 +4,19 @@ use std::time::Duration;
 
 use super::length::told;
 use crate::limit::{Alignment, Limit, Shape, Window};
-use crate::policy::{Cost, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Rule};
+use crate::policy::{Cost, Counting, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Rule, Rules};
+
+impl Rules {
+    /// What each rule means in this policy, in their order: see [`Rule::sentence`]. Where all rules count a request or none,
+    /// no refused request counts, whatever a rule says.
+    pub fn sentences(&self) -> Vec<String> {
+        self.rules.iter().map(|rule| rule.sentence_under(self.counting)).collect()
+    }
+}
 
 impl Rule {
     /// What the rule means, in a sentence and perhaps a few short ones: who may have how much in which time, how its
-    /// windows open, whether refused requests count, and who is left alone. One line.
+    /// windows open, whether refused requests count (where each rule counts for itself), and who is left alone. One line.
     ///
     /// ```
     /// use tidegate::policy::Rules;
@@ -21,15 +29,19 @@ impl Rule {
     /// );
     /// ```
     pub fn sentence(&self) -> String {
+        self.sentence_under(Counting::EveryRule)
+    }
+
+    fn sentence_under(&self, counting: Counting) -> String {
         let scope = scope(&self.name, &self.matcher);
         let verb = if self.cost == Cost::Fixed(1) { "make" } else { "spend" };
         let mut text = format!("{}: {scope}{} may {verb} {}", self.name, who(&self.key), self.amounts());
         text.push_str(&self.cost_told());
         text.push_str(&opening(&self.limits));
         if self.limits.iter().any(|limit| !is_bucket(limit)) {
-            text.push_str(match self.on_refusal {
-                OnRefusal::Count => "; refused requests count",
-                OnRefusal::Ignore => "; refused requests do not count",
+            text.push_str(match (self.on_refusal, counting) {
+                (OnRefusal::Count, Counting::EveryRule) => "; refused requests count",
+                _ => "; refused requests do not count",
             });
         }
         text.push('.');
@@ -61,7 +73,7 @@ impl Rule {
             };
             match limit.shape() {
                 Shape::Window(one) => window(one, ""),
-                Shape::Sliding(one) => window(one, "any "),
+                Shape::Sliding(one) => window(one, "a sliding "),
                 Shape::BurstSustain { burst, sustain } => {
                     window(burst, "");
                     window(sustain, "");

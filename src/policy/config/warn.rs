@@ -7,7 +7,7 @@ use super::length::told;
 use super::pattern::pattern_text;
 use super::reader::nearest;
 use crate::limit::{Alignment, Limit, Shape, Window};
-use crate::policy::{Cost, Counting, Exempt, KeyPart, Matching, OnRefusal, Pattern, Rule, Rules};
+use crate::policy::{Cost, Counting, KeyPart, Matching, OnRefusal, Pattern, Rule, Rules};
 
 /// Fewer addresses than this fill up in minutes.
 const ADDRESSES_MIN: usize = 10_000;
@@ -53,7 +53,7 @@ impl Rules {
     pub fn warnings(&self) -> Vec<Warning> {
         let mut all = Vec::new();
         for (at, rule) in self.rules.iter().enumerate() {
-            let mut says = rule.oddities();
+            let mut says = rule.oddities(self.counting);
             if self.matching == Matching::First
                 && let Some(first) = self.rules[..at].iter().find(|first| hides(first, rule))
             {
@@ -89,11 +89,11 @@ impl Rules {
 }
 
 impl Rule {
-    fn oddities(&self) -> Vec<String> {
+    fn oddities(&self, counting: Counting) -> Vec<String> {
         let mut says = Vec::new();
         self.unreachable(&mut says);
         self.never_fits(&mut says);
-        self.never_binds(&mut says);
+        self.never_binds(counting, &mut says);
         self.too_small(&mut says);
         self.misspelt(&mut says);
         says
@@ -140,15 +140,22 @@ impl Rule {
         }
     }
 
-    fn never_binds(&self, says: &mut Vec<String>) {
+    fn never_binds(&self, counting: Counting, says: &mut Vec<String>) {
+        // The numbers of the overrides are others.
+        if !self.overrides.is_empty() {
+            return;
+        }
         let parts = parts(&self.limits);
+        let is_each = counting == Counting::EveryRule;
         for (at, part) in parts.iter().enumerate() {
             // Refused requests fill a window beyond what others let pass. A bucket does not count them.
-            if self.on_refusal == OnRefusal::Count && !matches!(part.of, Of::Bucket { .. }) {
+            if is_each && self.on_refusal == OnRefusal::Count && !matches!(part.of, Of::Bucket { .. }) {
                 continue;
             }
             let binds = |(other_at, other): &(usize, &Part)| {
+                // Each limit by itself counts what another refuses.
                 *other_at != at
+                    && (!is_each || part.limit == other.limit)
                     && never_reached(part, other)
                     && !(*other_at > at && never_reached(other, part))
             };
@@ -283,11 +290,8 @@ fn never_reached(part: &Part, other: &Part) -> bool {
     }
 }
 
-/// Whether `first` is about every request that `rule` is about. What it leaves alone may be meant for those behind it.
+/// Whether `first` is about every request that `rule` is about. What it leaves alone it keeps from those behind it too.
 fn hides(first: &Rule, rule: &Rule) -> bool {
-    if first.exempt != Exempt::default() {
-        return false;
-    }
     let (wide, narrow) = (&first.matcher, &rule.matcher);
     let all = [Pattern::Prefix(String::new())];
     let apis = if narrow.apis.is_empty() { &all[..] } else { &narrow.apis };
