@@ -221,7 +221,7 @@ impl<C: Clock> Limiter<C> {
         self.check_hashed(self.core.hashing.of(key), cost)
     }
 
-    /// Decides a request of the key of this [hash](Self::hash_of).
+    /// Decides a request of the key of this hash.
     #[inline(always)]
     pub(crate) fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);

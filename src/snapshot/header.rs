@@ -12,7 +12,9 @@ use crate::time::timebase::saturating_ns;
 
 const MAGIC: [u8; 8] = *b"tidegate";
 /// Of what is written here, and of what words mean.
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
+/// `max_tiers` stands above `max_keys`, which has 48 bits at most, from this bit on.
+const TIERS_SHIFT: u32 = 56;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
@@ -42,8 +44,9 @@ impl Header {
         for number in self.seeds.into_iter().chain(self.self_test) {
             sink.put(&number.to_le_bytes())?;
         }
-        sink.put(&[kind, alignment, counts_refused, self.max_tiers])?;
-        for number in [first.count, first.period_ns, second.count, second.period_ns, self.max_keys] {
+        sink.put(&[kind, alignment, counts_refused])?;
+        let room = self.max_keys | u64::from(self.max_tiers) << TIERS_SHIFT;
+        for number in [first.count, first.period_ns, second.count, second.period_ns, room] {
             sink.put(&number.to_le_bytes())?;
         }
         sink.seal()
@@ -60,13 +63,15 @@ impl Header {
         }
         let (seeds, self_test) = (source.four()?, source.four()?);
         let (kind, alignment, counts_refused) = (source.byte()?, source.byte()?, source.byte()?);
-        let max_tiers = source.byte()?;
         let [first, first_ns, second, second_ns] = source.four()?;
         let parts =
             [Part { count: first, period_ns: first_ns }, Part { count: second, period_ns: second_ns }];
         let terms = Terms { kind, alignment, counts_refused, parts };
-        let max_keys = source.number()?;
+        let room = source.number()?;
         source.unseal()?;
+        #[expect(clippy::cast_possible_truncation, reason = "the top byte")]
+        let max_tiers = (room >> TIERS_SHIFT) as u8;
+        let max_keys = room & ((1 << TIERS_SHIFT) - 1);
         Ok(Self { seeds, self_test, terms, max_keys, max_tiers })
     }
 
@@ -79,12 +84,12 @@ impl Header {
         if let Some((field, saved, given)) = self.terms.difference(&given) {
             return Err(RestoreError::Limit { field, saved, given });
         }
-        if self.max_keys != settings.max_keys as u64 {
-            return Err(RestoreError::MaxKeys { saved: self.max_keys, given: settings.max_keys });
-        }
         if self.max_tiers != settings.max_tiers {
             let (saved, given) = (self.max_tiers.to_string(), settings.max_tiers.to_string());
             return Err(RestoreError::Limit { field: "max_tiers", saved, given });
+        }
+        if self.max_keys != settings.max_keys as u64 {
+            return Err(RestoreError::MaxKeys { saved: self.max_keys, given: settings.max_keys });
         }
         if settings.hashing().is_some_and(|hashing| hashing.seeds() != self.seeds) {
             return Err(RestoreError::Seed);

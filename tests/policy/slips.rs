@@ -91,7 +91,7 @@ fn a_reload_takes_what_a_build_takes() {
 /// What a file may say, a policy can be built of: `tidegate check` finds no mistake in it.
 #[test]
 fn a_file_without_mistakes_can_be_put_in_force() {
-    let nine = vec!["{ window = '5/1s' }"; 9].join(", ");
+    let nine = ["{ window = '5/1s' }"; 9].join(", ");
     let nine = format!("[[rule]]\nname = 'a'\nkey = 'user'\nlimits = [{nine}]\n");
     let mut many = "[[rule]]\nname = 'a'\nkey = 'user'\nlimit = { rate = '1/s', burst = 5 }\n".to_owned();
     for number in 0..256 {
