@@ -84,7 +84,7 @@ fn rules_are_found_in_their_order_and_once() {
 #[test]
 fn each_kind_of_exemption_holds() {
     let request = Request::new("profile").title("t").namespace("n").attributes(&[("plan", "gold")]);
-    let request = request.caller(Entity::new(EntityType::GameServer, "server-1"));
+    let request = request.caller(Entity::new(EntityType::GameServer, "server-1")).authenticated(true);
     let text = |id: &str| vec![id.to_owned()];
     let none = Exempt::default;
     for (exempt, holds) in [

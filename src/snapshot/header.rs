@@ -69,7 +69,6 @@ impl Header {
         let terms = Terms { kind, alignment, counts_refused, parts };
         let room = source.number()?;
         source.unseal()?;
-        #[expect(clippy::cast_possible_truncation, reason = "the top byte")]
         let max_tiers = (room >> TIERS_SHIFT) as u8;
         let max_keys = room & ((1 << TIERS_SHIFT) - 1);
         Ok(Self { seeds, self_test, terms, max_keys, max_tiers })
