@@ -303,7 +303,7 @@ impl Ruling {
             Cost::Fixed(cost) => *cost,
             Cost::OfRequest => request.cost,
             Cost::Attribute(name) => {
-                attribute(request, name).and_then(|value| value.parse().ok()).unwrap_or(1)
+                attribute(request, name).map_or(1, |value| value.parse().unwrap_or(u64::MAX))
             }
         }
         .max(1)
