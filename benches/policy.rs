@@ -11,27 +11,15 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use tidegate::policy::{Cost, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Policy, Request, Rule, Rules};
-use tidegate::{Limit, Limiter, OnFull, Rate, Ticking};
+use tidegate::policy::{KeyPart, Matcher, Pattern, Policy, Request, Rule, Rules};
+use tidegate::{Limit, Limiter, Rate, Ticking};
 
 /// Requests of a round.
 const REQUESTS: usize = 400_000;
 
 fn rule(name: String, pattern: Pattern, max_keys: usize) -> Rule {
-    Rule {
-        name,
-        matcher: Matcher { apis: vec![pattern], ..Matcher::default() },
-        key: vec![KeyPart::User, KeyPart::Title],
-        limits: vec![limit()],
-        exempt: Exempt::default(),
-        overrides: Vec::new(),
-        shadow: false,
-        cost: Cost::Fixed(1),
-        on_refusal: OnRefusal::Count,
-        warn_percent: 80,
-        max_keys,
-        on_full: OnFull::EvictLeast,
-    }
+    let matcher = Matcher { apis: vec![pattern], ..Matcher::default() };
+    Rule { matcher, max_keys, ..Rule::new(name, vec![KeyPart::User, KeyPart::Title], vec![limit()]) }
 }
 
 /// Nobody is refused, and nobody is idle.

@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-sample=('src/word/*.rs' 'src/time/**/*.rs' src/table/places.rs src/table/slots/line.rs)
+sample=('src/word/**/*.rs' 'src/time/**/*.rs' src/table/places.rs src/table/slots/line.rs)
 [[ $# -eq 0 ]] || sample=("$@")
 # Beside the unit tests: the integration tests that take no more than a few seconds unoptimised.
 tests=(coarse_refusals config_errors live pay promises removal reserve settings tiers slot_table sliding snapshots vectors)

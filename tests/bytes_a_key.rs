@@ -10,7 +10,7 @@ mod counting;
 use std::hash::Hash;
 
 use counting::held_bytes;
-use tidegate::{ExactLimiter, Limit, Limiter, Manual, Rate};
+use tidegate::{CarryOver, ExactLimiter, Limit, Limiter, Manual, Rate};
 
 /// Bytes a key of both limiters, each built for as many keys as there are and full of them.
 fn bytes_a_key<K: Hash + Eq + Clone>(keys: usize, key: impl Fn(usize) -> K) -> [f64; 2] {
@@ -58,6 +58,31 @@ fn removed_keys_are_freed() {
     assert!(held_bytes() - before < 64 * 1_024, "{} bytes are left", held_bytes() - before);
 }
 
+/// What an override takes, and a set of limits that was once in force.
+fn overrides_and_sets_of_limits() {
+    const KEYS: u64 = 100_000;
+    const CHANGES: u64 = 1_000;
+    let limit = |burst| Limit::bucket(Rate::per_hour(1), burst);
+    let limiter = Limiter::builder(limit(2)).max_keys(16).max_tiers(9).clock(Manual::new()).build().unwrap();
+    limiter.set_override(&KEYS, limit(3)).unwrap();
+    let before = held_bytes();
+    (0..KEYS).for_each(|key| limiter.set_override(&key, limit(3)).unwrap());
+    let each = (held_bytes() - before) as f64 / KEYS as f64;
+    println!("an override: {each:.1} bytes");
+    assert!((25.0..75.0).contains(&each), "{each}");
+
+    for tiers in [0, 8] {
+        let (builder, clock) = (Limiter::builder(limit(2)).max_keys(16).max_tiers(tiers), Manual::new());
+        let limiter = builder.clock(clock).build().unwrap();
+        (0..tiers).for_each(|_| _ = limiter.tier(limit(5)).unwrap());
+        let before = held_bytes();
+        (0..CHANGES).for_each(|more| limiter.set_limit(limit(10 + more), CarryOver::KeepUsed).unwrap());
+        let each = (held_bytes() - before) as f64 / (CHANGES * (1 + u64::from(tiers))) as f64;
+        println!("a change with {tiers} tiers: {each:.1} bytes for each limit");
+        assert!((100.0..250.0).contains(&each), "{each}");
+    }
+}
+
 #[test]
 fn both_limiters_take_what_their_pages_say() {
     println!("bytes a key               Limiter  ExactLimiter");
@@ -77,4 +102,5 @@ fn both_limiters_take_what_their_pages_say() {
         );
     }
     removed_keys_are_freed();
+    overrides_and_sets_of_limits();
 }

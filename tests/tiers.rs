@@ -170,6 +170,24 @@ fn most_tiers_leave_room_for_ordinary_limits() {
     assert_eq!(limiter.peek_in(tiers[254], &455).remaining(), 455);
 }
 
+/// Time lasts nine years where there is room for tiers, and limits may be changed while seven are left of it.
+#[test]
+fn time_lasts_nine_years_and_limits_change_in_the_first_two() {
+    const YEAR_S: u64 = 365 * 86_400;
+    for limit in [per_second(1, 10), window(10)] {
+        let (limiter, clock) = limiter(limit, 3);
+        assert!((9 * YEAR_S..10 * YEAR_S).contains(&limiter.horizon().as_secs()), "{:?}", limiter.horizon());
+        assert!(limiter.resolution() < Duration::from_nanos(2), "{:?}", limiter.resolution());
+        clock.advance(secs(2 * YEAR_S));
+        limiter.tier(limit).unwrap();
+        clock.advance(secs(YEAR_S / 2));
+        assert!(matches!(
+            limiter.tier(limit),
+            Err(ConfigError::BeyondHorizon { field: "the limiter's age", .. })
+        ));
+    }
+}
+
 #[test]
 fn the_limit_of_one_tier_changes_alone() {
     let (limiter, _) = limiter(per_second(1, 10), 2);

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod common;
+#[path = "common/services.rs"]
+mod services;
 
 use std::time::Duration;
 
 use common::twin::{Start, Windows};
 use common::{assert_same, manual, manual_at_unix, secs};
+use services::SERVICES;
 use tidegate::{Alignment, Denied, ExactLimiter, Limit, Manual, Pass, Rate, Reason, Window, WindowName};
 
 const SECOND_NS: u128 = 1_000_000_000;
@@ -174,30 +177,6 @@ fn the_thirtieth_passes_and_the_thirty_first_fails() {
         }
     }
 }
-
-/// Requests in 15 s and in 300 s of every service in the field's published table.
-const SERVICES: [(&str, u64, u64); 20] = [
-    ("stats-read", 100, 300),
-    ("stats-write", 100, 300),
-    ("user-posts", 100, 300),
-    ("achievements", 100, 300),
-    ("profile", 10, 30),
-    ("people", 10, 30),
-    ("privacy", 10, 30),
-    ("clubs", 10, 30),
-    ("multiplayer-session", 30, 300),
-    ("session-search read", 1, 20),
-    ("session-search write", 1, 20),
-    ("presence read", 10, 100),
-    ("presence write", 3, 30),
-    ("leaderboards", 30, 100),
-    ("smart-match", 10, 100),
-    ("recent-players", 3, 50),
-    ("invites", 7, 50),
-    ("activity create, delete", 10, 100),
-    ("activity read, query", 20, 200),
-    ("authentication", 15, 50),
-];
 
 #[test]
 fn every_service_of_the_table_builds_whole_and_at_85_percent() {

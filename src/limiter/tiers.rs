@@ -56,7 +56,7 @@ impl<C: Clock> Limiter<C> {
     /// Gives `key` a limit of its own, whatever tier it is checked by, from the next check on: an internal caller, a
     /// customer with a contract. What was used stays used. Each different limit takes one place of
     /// [`max_tiers`](crate::Builder::max_tiers) as long as some key has it; when all are taken, one that no key has any more is
-    /// given to the next, and what was used by it is the limiter's own limit's again. A key costs about 50 bytes, and there
+    /// given to the next, and what was used by it is the limiter's own limit's again. A key costs some 40 bytes, and there
     /// may be any number. They are known by the key's whole hash.
     ///
     /// A limit that no override has yet is a change of limits, as [`set_limit`](Self::set_limit) is, and voids the receipts of

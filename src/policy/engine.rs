@@ -25,25 +25,18 @@ const BETWEEN_CHANGES: Duration = Duration::from_millis(1);
 ///
 /// ```
 /// use std::time::Duration;
-/// use tidegate::policy::{Cost, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Policy, Request, Rule, Rules};
-/// use tidegate::{Limit, OnFull, Window};
+/// use tidegate::policy::{Exempt, KeyPart, Matcher, Pattern, Policy, Request, Rule, Rules};
+/// use tidegate::{Limit, Window};
 ///
+/// let limit = Limit::burst_sustain(
+///     Window::new(10, Duration::from_secs(15)),
+///     Window::new(30, Duration::from_secs(300)),
+/// );
 /// let rule = Rule {
-///     name: "profile".to_owned(),
 ///     matcher: Matcher { apis: vec![Pattern::Exact("profile".to_owned())], ..Matcher::default() },
-///     key: vec![KeyPart::User, KeyPart::Title],
-///     limits: vec![Limit::burst_sustain(
-///         Window::new(10, Duration::from_secs(15)),
-///         Window::new(30, Duration::from_secs(300)),
-///     )],
 ///     exempt: Exempt { titles: vec!["legacy".to_owned()], ..Exempt::default() },
-///     overrides: Vec::new(),
-///     shadow: false,
-///     cost: Cost::Fixed(1),
-///     on_refusal: OnRefusal::Count,
-///     warn_percent: 80,
 ///     max_keys: 10_000,
-///     on_full: OnFull::EvictLeast,
+///     ..Rule::new("profile", vec![KeyPart::User, KeyPart::Title], vec![limit])
 /// };
 /// let policy = Policy::new(Rules { rules: vec![rule], ..Rules::default() })?;
 ///

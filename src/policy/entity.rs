@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::rule::{Entity, EntityType};
 
 /// Every type, in the order in which an error lists them.
-const ALL: [EntityType; 8] = [
+pub(super) const ALL: [EntityType; 8] = [
     EntityType::Namespace,
     EntityType::Title,
     EntityType::MasterPlayerAccount,

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::*;
+use crate::policy::entity::ALL;
 use crate::policy::{Entity, EntityType};
 
 fn label(parts: &[KeyPart], request: &Request<'_>) -> String {
@@ -19,17 +20,6 @@ fn hash(parts: &[KeyPart], request: &Request<'_>) -> u64 {
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
-
-const TYPES: [EntityType; 8] = [
-    EntityType::Namespace,
-    EntityType::Title,
-    EntityType::MasterPlayerAccount,
-    EntityType::TitlePlayerAccount,
-    EntityType::Character,
-    EntityType::Group,
-    EntityType::GameServer,
-    EntityType::Other,
-];
 
 #[test]
 fn the_four_cases_come_out_exactly() {
@@ -49,7 +39,7 @@ fn the_four_cases_come_out_exactly() {
 /// Every type of caller, with and without a target, authenticated or not.
 #[test]
 fn whom_a_call_is_counted_against() {
-    for kind in TYPES {
+    for kind in ALL {
         for target in [None, Some(Entity::new(EntityType::Character, "target"))] {
             for is_authenticated in [false, true] {
                 let request = Request { target, ..Request::new("x") };

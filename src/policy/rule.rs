@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::limit::Limit;
+use crate::settings::MAX_KEYS_DEFAULT;
 use crate::table::OnFull;
 
 /// Everything that a policy says.
@@ -66,6 +67,30 @@ pub struct Rule {
     pub max_keys: usize,
     /// What happens to a new key that finds no room.
     pub on_full: OnFull,
+}
+
+/// The share of a limit that is worth a warning, unless told.
+pub(super) const WARN_PERCENT_DEFAULT: u8 = 80;
+
+impl Rule {
+    /// A rule about every request, with everything else as a file has it that says no more: it exempts nobody, a request costs 1,
+    /// refused ones count, 80 % of a limit is worth a warning, and there is room for 100 000 keys.
+    pub fn new(name: impl Into<String>, key: Vec<KeyPart>, limits: Vec<Limit>) -> Self {
+        Self {
+            name: name.into(),
+            matcher: Matcher::default(),
+            key,
+            limits,
+            exempt: Exempt::default(),
+            overrides: Vec::new(),
+            shadow: false,
+            cost: Cost::Fixed(1),
+            on_refusal: OnRefusal::default(),
+            warn_percent: WARN_PERCENT_DEFAULT,
+            max_keys: MAX_KEYS_DEFAULT,
+            on_full: OnFull::default(),
+        }
+    }
 }
 
 /// Which requests a rule is about: those that meet every condition given.

@@ -25,7 +25,11 @@
 //! walk has one between the flip and its look at the mark. So either the walk finds the mark, or its promoter finds
 //! the new era.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
+
+mod sets;
+
+use sets::{List, Set};
 
 use crate::error::ConfigError;
 use crate::limit::Limit;
@@ -189,39 +193,6 @@ impl<'e> Era<'e> {
 #[inline]
 fn number(state: u64) -> u64 {
     (state & !CHANGED) >> CHANGES_SHIFT
-}
-
-/// The limits at one time, ready to decide.
-#[derive(Debug)]
-struct Set {
-    /// The limiter's own, and those of the tiers.
-    limits: Box<[Limit]>,
-    own: Rule,
-    tiers: Box<[Rule]>,
-}
-
-/// Sets in the order in which they first came, from 1: the first 1, the next 2, the next 4 in a chunk.
-#[derive(Debug, Default)]
-struct List([OnceLock<Box<[OnceLock<Set>]>>; INDEX_BITS as usize]);
-
-impl List {
-    #[inline]
-    fn get(&self, index: usize) -> Option<&Set> {
-        let chunk = index.checked_ilog2()?;
-        self.0[chunk as usize].get()?[index - (1 << chunk)].get()
-    }
-
-    /// Puts the set of this number, which is the next, into its place.
-    fn put(&self, index: usize, set: Set) {
-        let chunk = index.ilog2();
-        let size = 1 << chunk;
-        let chunk = self.0[chunk as usize].get_or_init(|| (0..size).map(|_| OnceLock::new()).collect());
-        _ = chunk[index - size].set(set);
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (usize, &Set)> {
-        (1..1 << INDEX_BITS).map_while(|index| Some((index, self.get(index)?)))
-    }
 }
 
 /// What of the limits is to be another.

@@ -270,10 +270,10 @@ impl<M> ExactTable<M> {
         let (ns, tier) = (engine.coarse_ns(), ask.tier());
         let fresh = || ask.decide(engine.era_in(ask.tier()), 0, ns, hash, 0);
         // A cost of 0, or one that can never fit, is not remembered and creates no key.
-        let is_remembered = engine.eras.bare(fresh().0) != 0;
+        let is_remembered = || engine.eras.bare(fresh().0) != 0;
         for _ in 0..ATTEMPTS {
             let Some(entry) = self.map.get(hash, key, guard) else {
-                if !is_remembered {
+                if !is_remembered() {
                     return Ok(fresh().1);
                 }
                 self.insert(hash, self.reserve(engine, tier, guard)?, key, guard);
@@ -283,7 +283,7 @@ impl<M> ExactTable<M> {
             // is in `evicted_ns`.
             match entry.word.load(Ordering::Acquire) {
                 SEALED => self.remove(hash, entry.place, guard),
-                PENDING if !is_remembered => return Ok(fresh().1),
+                PENDING if !is_remembered() => return Ok(fresh().1),
                 PENDING => {
                     if let Some(answer) = self.promote(engine, entry, hash, ask) {
                         return Ok(answer);

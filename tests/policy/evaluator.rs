@@ -14,10 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tidegate::policy::{
-    Changes, Cost, Counting, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override, Pattern, Request, Rule,
-    Rules, Verdict,
+    Changes, Cost, Counting, KeyPart, Matching, OnRefusal, Override, Pattern, Request, Rule, Rules, Verdict,
 };
-use tidegate::{Alignment, Denied, Limit, OnFull, Pass, Rate, Window};
+use tidegate::{Alignment, Denied, Limit, Pass, Rate, Window};
 
 use super::twin::{Bucket, Decision, Start, Windows};
 
@@ -119,20 +118,7 @@ pub struct Drawn {
 impl Drawn {
     /// A rule for every request.
     pub fn new(name: String, key: Vec<KeyPart>, kinds: Vec<Kind>) -> Self {
-        let rule = Rule {
-            name,
-            matcher: Matcher::default(),
-            key,
-            limits: Vec::new(),
-            exempt: Exempt::default(),
-            overrides: Vec::new(),
-            shadow: false,
-            cost: Cost::Fixed(1),
-            on_refusal: OnRefusal::Count,
-            warn_percent: 80,
-            max_keys: 1_000,
-            on_full: OnFull::EvictLeast,
-        };
+        let rule = Rule { max_keys: 1_000, ..Rule::new(name, key, Vec::new()) };
         Self { rule, kinds, overrides: Vec::new() }
     }
 

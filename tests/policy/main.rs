@@ -19,27 +19,12 @@ mod together;
 mod verdicts;
 
 use common::twin;
-use tidegate::policy::{
-    Cost, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Policy, Request, Rule, Rules, Verdict,
-};
-use tidegate::{Limit, Manual, OnFull};
+use tidegate::policy::{KeyPart, Matcher, Pattern, Policy, Request, Rule, Rules, Verdict};
+use tidegate::{Limit, Manual};
 
 /// A rule for every request, that counts each one of a key under these limits.
 fn rule(name: &str, key: Vec<KeyPart>, limits: &[Limit]) -> Rule {
-    Rule {
-        name: name.to_owned(),
-        matcher: Matcher::default(),
-        key,
-        limits: limits.to_vec(),
-        exempt: Exempt::default(),
-        overrides: Vec::new(),
-        shadow: false,
-        cost: Cost::Fixed(1),
-        on_refusal: OnRefusal::Count,
-        warn_percent: 80,
-        max_keys: 1_000,
-        on_full: OnFull::EvictLeast,
-    }
+    Rule { max_keys: 1_000, ..Rule::new(name, key, limits.to_vec()) }
 }
 
 /// The same for one API.

@@ -5,6 +5,8 @@ mod problems;
 mod reading;
 mod round_trip;
 mod schema;
+#[path = "../common/services.rs"]
+mod services;
 mod shipped;
 mod warnings;
 

@@ -3,6 +3,7 @@
 use tidegate::policy::{OnRefusal, Rules};
 use tidegate::{Alignment, Limit, Window};
 
+use super::services::SERVICES;
 use super::{root, secs, shipped, toml};
 
 /// The published table, by service: burst in 15 s and sustain in 300 s.
@@ -26,30 +27,8 @@ fn shipped_policies_are_read_without_a_warning() {
 #[test]
 fn the_default_policy_is_the_published_table() {
     let rules = Rules::default_policy();
-    let table = [
-        ("stats-read", 100, 300),
-        ("stats-write", 100, 300),
-        ("user-posts", 100, 300),
-        ("achievements", 100, 300),
-        ("profile", 10, 30),
-        ("people", 10, 30),
-        ("privacy", 10, 30),
-        ("clubs", 10, 30),
-        ("multiplayer-session", 30, 300),
-        ("session-search-read", 1, 20),
-        ("session-search-write", 1, 20),
-        ("presence-read", 10, 100),
-        ("presence-write", 3, 30),
-        ("leaderboards", 30, 100),
-        ("smart-match", 10, 100),
-        ("recent-players", 3, 50),
-        ("invites", 7, 50),
-        ("activity-write", 10, 100),
-        ("activity-read", 20, 200),
-        ("authentication", 15, 50),
-    ];
-    assert_eq!(rules.rules.len(), table.len());
-    for (rule, (name, burst, sustain)) in rules.rules.iter().zip(table) {
+    assert_eq!(rules.rules.len(), SERVICES.len());
+    for (rule, (name, burst, sustain)) in rules.rules.iter().zip(SERVICES) {
         let limit = Limit::burst_sustain(Window::new(burst, secs(15)), Window::new(sustain, secs(300)));
         assert_eq!((&*rule.name, &rule.limits[..]), (name, &[limit.align(Alignment::FirstRequest)][..]));
         assert_eq!(format!("{:?}", rule.key), "[user, title]", "{name}");

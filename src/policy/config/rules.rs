@@ -9,11 +9,11 @@ use super::node::{Node, Value, quoted};
 use super::problem::{Lines, Problem, Problems};
 use super::reader::{Fields, Reader};
 use super::toml_text::{Fault, Parsed};
+use crate::policy::rule::WARN_PERCENT_DEFAULT;
 use crate::policy::{Cost, KeyPart, OnRefusal, Override, Rule, Rules};
 use crate::settings::MAX_KEYS_DEFAULT;
 
 /// The share of a limit that is worth a warning, unless a rule says otherwise.
-const WARN_PERCENT_DEFAULT: u8 = 80;
 
 /// The rules that a text says, of which this was read.
 pub(super) fn decode(text: &str, file: &str, parsed: Parsed) -> Result<Rules, Problems> {

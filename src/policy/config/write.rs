@@ -8,6 +8,7 @@ use super::length;
 use super::node::{Entry, Node, Value};
 use super::pattern::pattern_text;
 use crate::limit::{Alignment, Limit, Shape, Window};
+use crate::policy::rule::WARN_PERCENT_DEFAULT;
 use crate::policy::{Cost, Exempt, Matcher, OnRefusal, Override, Pattern, Rule, Rules};
 use crate::settings::MAX_KEYS_DEFAULT;
 
@@ -165,7 +166,10 @@ fn rule(rule: &Rule) -> Result<Node, Unwritable> {
             (rule.on_refusal != on_refusal_default)
                 .then(|| Node::text(name_of(&rule.on_refusal, &ON_REFUSALS))),
         ),
-        ("warn_percent", (rule.warn_percent != 80).then(|| whole(rule.warn_percent.into()))),
+        (
+            "warn_percent",
+            (rule.warn_percent != WARN_PERCENT_DEFAULT).then(|| whole(rule.warn_percent.into())),
+        ),
         ("max_keys", (rule.max_keys != MAX_KEYS_DEFAULT).then(|| whole(rule.max_keys as u64))),
         ("on_full", unless_default(rule.on_full, &ON_FULLS)),
         ("override", (!overrides.is_empty()).then(|| list(overrides))),
