@@ -13,8 +13,6 @@ use crate::policy::rule::WARN_PERCENT_DEFAULT;
 use crate::policy::{Cost, KeyPart, OnRefusal, Override, Rule, Rules};
 use crate::settings::MAX_KEYS_DEFAULT;
 
-/// The share of a limit that is worth a warning, unless a rule says otherwise.
-
 /// The rules that a text says, of which this was read.
 pub(super) fn decode(text: &str, file: &str, parsed: Parsed) -> Result<Rules, Problems> {
     let mut reader = Reader::new(Lines::new(text));
