@@ -12,17 +12,15 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 
 use super::glob::{self, Glob};
-use super::names::Names;
+use super::names::{Names, names};
 use super::request::Request;
 use super::rule::{EntityType, Exempt, Matcher, Matching, Pattern};
-use crate::table::Hashing;
 
 /// The numbers of the rules that are about a request, in their order.
 pub(super) type Found = SmallVec<[u32; 8]>;
 
 /// Every rule's matcher, indexed.
 pub(super) struct Matchers {
-    hashing: Hashing,
     matching: Matching,
     /// What is asked of a rule that was found: its attributes.
     conditions: Box<[Conditions]>,
@@ -143,7 +141,6 @@ impl Index {
 
 impl Matchers {
     pub(super) fn new<'a>(matching: Matching, matchers: impl Iterator<Item = &'a Matcher>) -> Self {
-        let hashing = Hashing::random();
         let (mut index, mut conditions) = (Index::default(), Vec::new());
         for (rule, matcher) in (0..).zip(matchers) {
             index.add(rule, matcher);
@@ -157,16 +154,16 @@ impl Matchers {
             let at = lengths.partition_point(|&length| length < prefix.len());
             by_length[at].push((prefix, entry));
         }
-        let names = |texts| Names::collect(&hashing, texts, Beginning::add);
+        let beginnings_of = |texts| names(texts, Beginning::add);
         let beginnings = Beginnings {
-            by_length: lengths.into_iter().zip(by_length.into_iter().map(names)).collect(),
+            by_length: lengths.into_iter().zip(by_length.into_iter().map(beginnings_of)).collect(),
             rest: index.always.globs,
         };
         // What else an exact name meets is known beforehand.
         let mut exact = index.exact;
         let known: BTreeSet<String> = exact.iter().map(|(name, _)| name.clone()).collect();
         for name in known {
-            beginnings.each(&hashing, &name, |rule| exact.push((name.clone(), rule)));
+            beginnings.each(&name, |rule| exact.push((name.clone(), rule)));
         }
         let add = |rules: &mut Vec<u32>, rule| {
             if let Err(at) = rules.binary_search(&rule) {
@@ -174,15 +171,14 @@ impl Matchers {
             }
         };
         Self {
-            exact: Names::collect(&hashing, exact, add),
+            exact: names(exact, add),
             attributes: (index.attributes.into_iter())
-                .map(|(name, values)| (name, Names::collect(&hashing, values, Vec::push)))
+                .map(|(name, values)| (name, names(values, Vec::push)))
                 .collect(),
             beginnings,
             always: index.always.rules,
             conditions: conditions.into_boxed_slice(),
             matching,
-            hashing,
         }
     }
 
@@ -193,7 +189,7 @@ impl Matchers {
             |rule: u32| self.conditions[rule as usize].iter().all(|condition| has(request, condition));
         if self.always.is_empty()
             && self.attributes.is_empty()
-            && let Some(rules) = self.exact.get(&self.hashing, request.api)
+            && let Some(rules) = self.exact.get(request.api)
         {
             // They are in order already.
             let most = if self.matching == Matching::First { 1 } else { usize::MAX };
@@ -227,16 +223,16 @@ impl Matchers {
         for &rule in &self.always {
             found(rule);
         }
-        match self.exact.get(&self.hashing, request.api) {
+        match self.exact.get(request.api) {
             Some(rules) => {
                 for &rule in rules {
                     found(rule);
                 }
             }
-            None => self.beginnings.each(&self.hashing, request.api, &mut found),
+            None => self.beginnings.each(request.api, &mut found),
         }
         for (name, values) in &self.attributes {
-            let rules = request.attribute(name).and_then(|value| values.get(&self.hashing, value));
+            let rules = request.attribute(name).and_then(|value| values.get(value));
             for &rule in rules.map_or(&[][..], Vec::as_slice) {
                 found(rule);
             }
@@ -245,13 +241,13 @@ impl Matchers {
 }
 
 impl Beginnings {
-    fn each(&self, hashing: &Hashing, api: &str, mut found: impl FnMut(u32)) {
+    fn each(&self, api: &str, mut found: impl FnMut(u32)) {
         for (length, names) in &self.by_length {
             if *length > api.len() {
                 break;
             }
             // No prefix ends in the middle of a character.
-            let Some(beginning) = api.get(..*length).and_then(|prefix| names.get(hashing, prefix)) else {
+            let Some(beginning) = api.get(..*length).and_then(|prefix| names.get(prefix)) else {
                 continue;
             };
             for &rule in &beginning.rules {
@@ -273,7 +269,6 @@ impl Beginnings {
 
 /// Whom a rule leaves alone, made ready to ask.
 pub(super) struct Exemptions {
-    hashing: Hashing,
     is_nobody: bool,
     titles: Names<()>,
     namespaces: Names<()>,
@@ -283,16 +278,14 @@ pub(super) struct Exemptions {
 
 impl Exemptions {
     pub(super) fn new(exempt: &Exempt) -> Self {
-        let hashing = Hashing::random();
-        let names =
-            |ids: &[String]| Names::collect(&hashing, ids.iter().map(|id| (id.clone(), ())), |(), ()| {});
+        let names = |ids: &[String]| names(ids.iter().map(|id| (id.clone(), ())), |(), ()| {});
         let (titles, namespaces, callers) =
             (names(&exempt.titles), names(&exempt.namespaces), names(&exempt.callers));
         let is_nobody = *exempt == Exempt::default();
         // The ids are in the maps.
         let Exempt { caller_types, apis, attributes, .. } = exempt.clone();
         let rest = Exempt { caller_types, apis, attributes, ..Exempt::default() };
-        Self { hashing, is_nobody, titles, namespaces, callers, rest }
+        Self { is_nobody, titles, namespaces, callers, rest }
     }
 
     /// Whether the request meets any of them.
@@ -302,8 +295,7 @@ impl Exemptions {
     }
 
     fn holds_for_somebody(&self, request: &Request<'_>) -> bool {
-        let is_in =
-            |names: &Names<()>, id: Option<&str>| id.is_some_and(|id| names.get(&self.hashing, id).is_some());
+        let is_in = |names: &Names<()>, id: Option<&str>| id.is_some_and(|id| names.get(id).is_some());
         // Who has not proved who it is may say that it is anybody.
         let caller: Option<(&str, EntityType)> =
             request.caller.filter(|_| request.is_authenticated).map(|caller| (caller.id, caller.kind));

@@ -150,7 +150,7 @@ impl<'e> Era<'e> {
             true => its.rule.adopt(its.before(), self.carry_over(), value, ns),
             false => value,
         };
-        if its.tier == self.tier { value } else { self.rule.adopt(its.rule, CarryOver::KeepUsed, value, ns) }
+        self.value_by(its, value, ns)
     }
 
     /// The value of a word that was written in an era before, of the same tier.

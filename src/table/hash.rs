@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use ahash::RandomState;
+use ahash::{AHasher, RandomState};
 
 /// Hashes keys with ahash.
 #[derive(Clone, Debug)]
@@ -49,6 +49,16 @@ impl Hashing {
     #[inline]
     pub fn of<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.state.hash_one(key)
+    }
+}
+
+/// For maps whose keys come from outside.
+impl BuildHasher for Hashing {
+    type Hasher = AHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> AHasher {
+        self.state.build_hasher()
     }
 }
 
