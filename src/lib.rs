@@ -8,6 +8,8 @@ mod answer;
 mod decision;
 mod error;
 mod exact;
+#[cfg(feature = "http")]
+pub mod http;
 mod limit;
 mod limiter;
 #[cfg(feature = "policy")]

@@ -1,0 +1,18 @@
+//! Answers to HTTP clients: the fields and bodies that tell them how they stand, and who they are.
+//!
+//! A server hands the head of a request to an [`Extract`], which says what a policy may ask of it ([`Facts`]); the policy
+//! decides; [`Answering`] makes the fields of the response, and the whole response if it is refused.
+
+mod answering;
+mod client;
+mod extract;
+mod facts;
+#[cfg(feature = "tower")]
+mod layer;
+
+pub use answering::{Answering, Body, Dialect, Fields, Names};
+pub use client::{Client, ClientAddress, Forwarding};
+pub use extract::{Extract, Extractor, Head, OnMissing, Source};
+pub use facts::{Facts, Missing};
+#[cfg(feature = "tower")]
+pub use layer::{Cost, RateLimit, RateLimitLayer};
