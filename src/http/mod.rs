@@ -10,7 +10,7 @@ mod facts;
 #[cfg(feature = "tower")]
 mod layer;
 
-pub use answering::{Answering, Body, Dialect, Fields, Names};
+pub use answering::{Answer, Answering, Body, Dialect, Fields, Names, OwnBody};
 pub use client::{Client, ClientAddress, Forwarding};
 pub use extract::{Extract, Extractor, Head, OnMissing, Source};
 pub use facts::{Facts, Missing};
