@@ -19,6 +19,7 @@ mod settings;
 mod single;
 #[cfg(feature = "snapshot")]
 mod snapshot;
+mod stagger;
 mod sync;
 mod table;
 mod tier;
@@ -48,6 +49,7 @@ pub mod contract {}
 /// stability.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::stagger::{Refused, Stagger};
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     #[cfg(feature = "snapshot")]
     pub use crate::table::Copied;
