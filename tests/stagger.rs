@@ -64,7 +64,7 @@ fn of_a_window_they_come_back_a_share_of_its_period_apart() {
     let both = Limit::burst_sustain(Window::new(30, secs(15)), Window::new(40, secs(300)));
     let (limiter, _clock) = staggering(both.align(Alignment::Clock));
     drain(&limiter, "title", 30);
-    assert_eq!(waits(&limiter, "title", 2), [secs(15), secs(15) + 500 * MS]);
+    assert_eq!(waits(&limiter, "title", 2), [secs(15), secs(15) + 500 * MS + NS]);
     // It does not fit the sustain window, of which 32 are used, and waits for that: 7.5 s for each unit of it.
     let dear = limiter.check_n("title", 10).unwrap_err();
     assert_eq!(staggered(&dear), secs(300));
