@@ -64,6 +64,7 @@ impl<C: Clock> Core<C> {
                 cost,
                 reason: Reason::Unsupported,
                 room_at_ns: 0,
+                place_ns: 0,
             });
         }
         self.engine.note_debts();

@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::decision::{Reason, WindowName, WindowState, Windows};
+use crate::stagger::Refused;
 use crate::word::{Part, Refusing, Rule};
 
 const NOBODY: Refusing = Refusing { first: false, sustain: false };
@@ -52,6 +53,18 @@ impl Snapshot {
     /// The same, with a wait that never ends for what lies beyond the horizon.
     fn wait_or_max(&self, moment: u64) -> Duration {
         self.wait(moment).unwrap_or(Duration::MAX)
+    }
+
+    /// When a refused request of `cost` is to come back.
+    #[inline(never)]
+    pub(crate) fn refused(&self, cost: u64) -> Refused {
+        let time = self.rule.time();
+        let (part, at) = self.rule.retry_at(self.word, time.units(self.ns) + self.phase, cost);
+        Refused {
+            ns: self.ns,
+            due_ns: time.span_ns(at.saturating_sub(self.phase)),
+            spacing_ns: time.span_ns(self.rule.spacing(part, cost)).max(1),
+        }
     }
 
     fn parts(&self) -> [Part; 2] {
@@ -204,6 +217,8 @@ pub struct Denied {
     /// For [`Reason::Full`]: the limiter's time in nanoseconds at which a slot may become free; `u64::MAX`
     /// if that is beyond the horizon.
     pub(crate) room_at_ns: u64,
+    /// The limiter's time in nanoseconds at which it is to come back, where the refused are staggered; else 0.
+    pub(crate) place_ns: u64,
 }
 
 impl Denied {
@@ -254,6 +269,21 @@ impl Denied {
             Reason::Full => Some(Duration::from_nanos(self.room_at_ns.saturating_sub(self.snapshot.ns))),
             Reason::Exhausted => self.snapshot.wait(self.retry_at().1),
         }
+    }
+
+    /// A wait that does not bring all the refused back at once: never shorter than [`retry_after`](Self::retry_after), which it
+    /// is in a limiter that does not [stagger](crate::Builder::stagger).
+    ///
+    /// In one that does, each refusal of a key takes the next place in a row: the first is the shortest wait, and each one
+    /// after it is as much later as what was refused takes to come back (of a bucket one emission interval for each unit of
+    /// cost, of a window so many times its period ÷ limit). As time passes places come up, and go whether or not who has one comes.
+    /// No place is further away than the limiter's
+    /// [`stagger_wait_max`](crate::Builder::stagger_wait_max); when the row is as long, whoever is refused gets that one.
+    ///
+    /// What is read here was settled when the request was refused: reading it twice takes no second place.
+    pub fn retry_after_staggered(&self) -> Option<Duration> {
+        let place = Duration::from_nanos(self.place_ns.saturating_sub(self.snapshot.ns));
+        self.retry_after().map(|wait| wait.max(place))
     }
 
     /// [`retry_after`](Self::retry_after) in whole seconds as the `Retry-After` field of HTTP wants

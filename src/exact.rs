@@ -113,6 +113,18 @@ impl<K: Hash + Eq, C: Clock> ExactBuilder<K, C> {
         self
     }
 
+    /// Whether the refused are told to come back one after the other; see [`Builder::stagger`](crate::Builder::stagger).
+    pub fn stagger(mut self, stagger: bool) -> Self {
+        self.settings.stagger = stagger;
+        self
+    }
+
+    /// The longest staggered wait; see [`Builder::stagger_wait_max`](crate::Builder::stagger_wait_max).
+    pub fn stagger_wait_max(mut self, wait_max: Duration) -> Self {
+        self.settings.stagger_wait_max = wait_max;
+        self
+    }
+
     /// The clock; a [`Ticking`] one unless told.
     pub fn clock<D: Clock>(self, clock: D) -> ExactBuilder<K, D> {
         ExactBuilder { settings: self.settings.with_clock(clock), key: self.key }

@@ -21,6 +21,7 @@ mod settings;
 mod single;
 #[cfg(feature = "snapshot")]
 mod snapshot;
+mod stagger;
 mod sync;
 mod table;
 mod tier;
@@ -50,6 +51,7 @@ pub mod contract {}
 /// stability.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::stagger::{Refused, Stagger};
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     #[cfg(feature = "snapshot")]
     pub use crate::table::Copied;

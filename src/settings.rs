@@ -8,6 +8,7 @@ use crate::error::ConfigError;
 use crate::limit::Limit;
 #[cfg(feature = "tokio")]
 use crate::queue::Queues;
+use crate::stagger::Stagger;
 use crate::table::{
     Answer, Change, Charged, Engine, Era, Eras, Full, Hashing, Hot, OWN, Resets, TierNumber, next_limiter,
 };
@@ -19,6 +20,9 @@ use crate::word::{CarryOver, Decided, Outcome, Rule, VALUE_MAX};
 /// Keys a limiter holds unless told otherwise.
 pub(crate) const MAX_KEYS_DEFAULT: usize = 100_000;
 
+/// The longest staggered wait unless told otherwise.
+const STAGGER_WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+
 /// Settings that every limiter has.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings<C> {
@@ -26,6 +30,9 @@ pub(crate) struct Settings<C> {
     pub(crate) max_keys: usize,
     pub(crate) seed: Option<u64>,
     pub(crate) max_tiers: TierNumber,
+    /// Whether the refused are told to come back one after the other, and the longest that any of them is told to wait.
+    pub(crate) stagger: bool,
+    pub(crate) stagger_wait_max: Duration,
     clock: ClockChoice<C>,
 }
 
@@ -43,6 +50,8 @@ impl Settings<Ticking> {
             max_keys: MAX_KEYS_DEFAULT,
             seed: None,
             max_tiers: 0,
+            stagger: false,
+            stagger_wait_max: STAGGER_WAIT_MAX,
             clock: ClockChoice::Later(Ticking::new),
         }
     }
@@ -50,8 +59,16 @@ impl Settings<Ticking> {
 
 impl<C: Clock> Settings<C> {
     pub(crate) fn with_clock<D: Clock>(self, clock: D) -> Settings<D> {
-        let Self { limit, max_keys, seed, max_tiers, .. } = self;
-        Settings { limit, max_keys, seed, max_tiers, clock: ClockChoice::Given(clock) }
+        let Self { limit, max_keys, seed, max_tiers, stagger, stagger_wait_max, .. } = self;
+        Settings {
+            limit,
+            max_keys,
+            seed,
+            max_tiers,
+            stagger,
+            stagger_wait_max,
+            clock: ClockChoice::Given(clock),
+        }
     }
 
     /// Checks everything, and makes what decides.
@@ -100,6 +117,7 @@ impl<C: Clock> Settings<C> {
             start_ns,
             number: next_limiter(),
             resets: Resets::default(),
+            stagger: self.stagger.then(|| Box::new(Stagger::new(self.stagger_wait_max, self.max_keys))),
             #[cfg(feature = "tokio")]
             queues: Queues::default(),
         }
@@ -116,6 +134,8 @@ pub(crate) struct Core<C> {
     /// No other limiter of the process has it.
     pub(crate) number: u64,
     pub(crate) resets: Resets,
+    /// Who is refused takes a place here, if the refused are staggered.
+    stagger: Option<Box<Stagger>>,
     /// Where its time started, at the latest.
     start_ns: u64,
     /// No check looks at them.
@@ -136,7 +156,7 @@ impl<C: Clock> Core<C> {
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
         match answer {
             Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
-                self.tell(self.snapshot(next, ns, fingerprint), outcome, cost)
+                self.tell(self.snapshot(next, ns, fingerprint), outcome, fingerprint, cost)
             }
             Answer::Full(full) => Err(self.no_room(full, fingerprint, cost)),
         }
@@ -151,23 +171,35 @@ impl<C: Clock> Core<C> {
         cost: u64,
     ) -> Result<Pass, Denied> {
         let Charged { decided: Decided { outcome, next }, ns } = charged;
-        self.tell(self.snapshot_by(&self.engine.rule, next, ns, fingerprint), outcome, cost)
+        self.tell(self.snapshot_by(&self.engine.rule, next, ns, fingerprint), outcome, fingerprint, cost)
     }
 
     #[inline(always)]
-    fn tell(&self, snapshot: Snapshot, outcome: Outcome, cost: u64) -> Result<Pass, Denied> {
+    fn tell(
+        &self,
+        snapshot: Snapshot,
+        outcome: Outcome,
+        fingerprint: u64,
+        cost: u64,
+    ) -> Result<Pass, Denied> {
         if outcome == Outcome::Pass {
             return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
         let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
-        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, room_at_ns: 0 })
+        let place_ns = match &self.stagger {
+            Some(stagger) if reason == Reason::Exhausted => {
+                stagger.place(fingerprint, snapshot.refused(cost))
+            }
+            _ => 0,
+        };
+        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, room_at_ns: 0, place_ns })
     }
 
     /// What a new key is told for which there is no room: it stands as a fresh one.
     pub(crate) fn no_room(&self, full: Full, fingerprint: u64, cost: u64) -> Denied {
         let Standing { snapshot } =
             self.standing_in(self.engine.era_in(full.tier), (0, full.ns), fingerprint);
-        Denied { snapshot, cost, reason: Reason::Full, room_at_ns: full.room_at_ns }
+        Denied { snapshot, cost, reason: Reason::Full, room_at_ns: full.room_at_ns, place_ns: 0 }
     }
 
     /// What `peek` tells of a word, by a tier's rule.

@@ -23,7 +23,7 @@ const ROWS: [&[&str]; 12] = [
     &["settings"],
     &["table"],
     &["answer", "receipt"],
-    &["word"],
+    &["stagger", "word"],
     &["limit", "time"],
     &["error", "decision", "sync", "queue"],
 ];

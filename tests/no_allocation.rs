@@ -31,8 +31,11 @@ fn limits(calls: u64) -> Vec<Limit> {
 /// Warms up every key, then checks all of them again and again, and counts: on both limiters.
 fn allocations_of<C: Clock + Clone>(limit: Limit, clock: C, passes: bool) -> u64 {
     let exact = ExactLimiter::<String>::builder(limit).clock(clock.clone()).build().unwrap();
-    let slots = Limiter::builder(limit).clock(clock).build().unwrap();
-    allocations_by(|key| exact.check(key), passes) + allocations_by(|key| slots.check(key), passes)
+    let slots = Limiter::builder(limit).clock(clock.clone()).build().unwrap();
+    let staggering = Limiter::builder(limit).stagger(true).clock(clock).build().unwrap();
+    allocations_by(|key| exact.check(key), passes)
+        + allocations_by(|key| slots.check(key), passes)
+        + allocations_by(|key| staggering.check(key), passes)
 }
 
 fn allocations_by(check: impl Fn(&str) -> Result<Pass, Denied>, passes: bool) -> u64 {

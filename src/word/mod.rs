@@ -389,6 +389,14 @@ impl Rule {
         is_dry.then(|| self.retry_at(word, moment, 1).1)
     }
 
+    /// How far apart those come back who wait for a part: as long as it takes to give `cost` back, in units, at least 1.
+    pub(crate) fn spacing(&self, part: WindowName, cost: u64) -> u64 {
+        match &self.kind {
+            Kind::Bucket(bucket) => bucket.interval().saturating_mul(cost.max(1)),
+            Kind::Windows(windows) => windows.spacing(part, cost.max(1)),
+        }
+    }
+
     /// Which part a request of `cost` waits for, and the first moment at which it passes.
     pub fn retry_at(&self, word: u64, moment: u64, cost: u64) -> (WindowName, u64) {
         match &self.kind {

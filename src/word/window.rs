@@ -316,6 +316,14 @@ impl Windowed {
         if self.is_single() { [seen(burst); 2] } else { [seen(burst), seen(sustain)] }
     }
 
+    /// How long one of its windows lasts, in units, and its limit.
+    pub(super) fn period_and_limit(&self, part: WindowName) -> (u64, u64) {
+        match part {
+            WindowName::Sustain => (self.longest(), self.sustain),
+            _ => (1 << self.fraction_bits, self.burst),
+        }
+    }
+
     /// Whether there is no sustain window.
     pub(super) fn is_single(&self) -> bool {
         self.sustain == u64::MAX

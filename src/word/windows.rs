@@ -141,6 +141,16 @@ impl Windows {
         }
     }
 
+    /// The share of a part's period that `cost` is of its limit, in units, rounded up.
+    pub(super) fn spacing(&self, part: WindowName, cost: u64) -> u64 {
+        let (period, limit) = match self {
+            Self::Fixed(windowed) => windowed.period_and_limit(part),
+            Self::Sliding(sliding) => (sliding.period(), sliding.limit()),
+        };
+        let share = (u128::from(period) * u128::from(cost)).div_ceil(u128::from(limit.max(1)));
+        u64::try_from(share).unwrap_or(u64::MAX)
+    }
+
     pub(super) fn retry_at(&self, word: u64, moment: u64, cost: u64) -> (WindowName, u64) {
         match self {
             Self::Fixed(windowed) => windowed.retry_at(word, moment, cost),
