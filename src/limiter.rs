@@ -365,10 +365,15 @@ impl<C: Clock> Limiter<C> {
     #[inline(always)]
     #[must_use = "a request that is not allowed must not go on"]
     pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let hash = self.core.hashing.of(key);
-        match self.table.check_once(&self.core.engine, hash, 1) {
+        self.allow_hashed(self.core.hashing.of(key), 1)
+    }
+
+    /// Whether a request of the key of this hash may go on.
+    #[inline(always)]
+    pub(crate) fn allow_hashed(&self, hash: u64, cost: u64) -> bool {
+        match self.table.check_once(&self.core.engine, hash, cost) {
             Ok(charged) => charged.decided.outcome == Outcome::Pass,
-            Err(missed) => passes(&self.check_on(hash, 1, missed)),
+            Err(missed) => passes(&self.check_on(hash, cost, missed)),
         }
     }
 

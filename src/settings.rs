@@ -117,7 +117,7 @@ impl<C: Clock> Settings<C> {
             start_ns,
             number: next_limiter(),
             resets: Resets::default(),
-            stagger: self.stagger.then(|| Box::new(Stagger::new(self.stagger_wait_max, self.max_keys))),
+            stagger: Stagger::new(self.stagger, self.stagger_wait_max, self.max_keys),
             #[cfg(feature = "tokio")]
             queues: Queues::default(),
         }
@@ -135,7 +135,7 @@ pub(crate) struct Core<C> {
     pub(crate) number: u64,
     pub(crate) resets: Resets,
     /// Who is refused takes a place here, if the refused are staggered.
-    stagger: Option<Box<Stagger>>,
+    pub(crate) stagger: Stagger,
     /// Where its time started, at the latest.
     start_ns: u64,
     /// No check looks at them.
@@ -186,12 +186,8 @@ impl<C: Clock> Core<C> {
             return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
         let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
-        let place_ns = match &self.stagger {
-            Some(stagger) if reason == Reason::Exhausted => {
-                stagger.place(fingerprint, snapshot.refused(cost))
-            }
-            _ => 0,
-        };
+        let has_place = reason == Reason::Exhausted && self.stagger.is_on();
+        let place_ns = if has_place { self.stagger.place(fingerprint, snapshot.refused(cost)) } else { 0 };
         Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, room_at_ns: 0, place_ns })
     }
 

@@ -10,6 +10,7 @@
 //! not wrapped: a row is as long as there are refused in it, so that no two are sent back at one time before it is as
 //! long as the longest wait.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::sync::{AtomicU64, Ordering, Padded};
@@ -25,8 +26,11 @@ const ATTEMPTS: usize = 256;
 /// Rows of places, by hash.
 #[derive(Debug)]
 pub struct Stagger {
-    /// A power of two of them.
-    rows: Box<[Padded<AtomicU64>]>,
+    /// Not 0 where the refused take places.
+    is_on: AtomicU64,
+    /// A power of two of them, made when they are first needed.
+    rows: OnceLock<Box<[Padded<AtomicU64>]>>,
+    rows_wanted: usize,
     wait_ns_max: u64,
 }
 
@@ -43,18 +47,40 @@ pub struct Refused {
 
 impl Stagger {
     /// Empty rows, for so many keys.
-    pub fn new(wait_max: Duration, keys: usize) -> Self {
-        let rows = keys.clamp(1, ROWS_MAX).next_power_of_two();
-        let rows = (0..rows).map(|_| Padded(AtomicU64::new(0))).collect();
-        Self { rows, wait_ns_max: saturating_ns(wait_max) }
+    pub fn new(is_on: bool, wait_max: Duration, keys: usize) -> Self {
+        let stagger = Self {
+            is_on: AtomicU64::new(0),
+            rows: OnceLock::new(),
+            rows_wanted: keys.clamp(1, ROWS_MAX).next_power_of_two(),
+            wait_ns_max: saturating_ns(wait_max),
+        };
+        stagger.turn(is_on);
+        stagger
+    }
+
+    /// Has those who are refused from now on take places, or not.
+    pub fn turn(&self, is_on: bool) {
+        if is_on {
+            self.rows.get_or_init(|| (0..self.rows_wanted).map(|_| Padded(AtomicU64::new(0))).collect());
+        }
+        // ORDERING: Relaxed: the lock publishes the rows.
+        self.is_on.store(is_on.into(), Ordering::Relaxed);
+    }
+
+    /// Whether the refused take places.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        // ORDERING: Relaxed, as in `turn`.
+        self.is_on.load(Ordering::Relaxed) != 0
     }
 
     /// Takes the next place in the row of a key, known by its hash: when it is to come back, in the limiter's time in
-    /// nanoseconds.
+    /// nanoseconds. 0, which is long ago, where there are no rows.
     pub fn place(&self, hash: u64, refused: Refused) -> u64 {
         let Refused { ns, due_ns, spacing_ns } = refused;
         let latest_ns = ns.saturating_add(self.wait_ns_max).max(due_ns);
-        let row = &self.rows[narrow(hash) & (self.rows.len() - 1)].0;
+        let Some(rows) = self.rows.get() else { return 0 };
+        let row = &rows[narrow(hash) & (rows.len() - 1)].0;
         // ORDERING: Relaxed at all three: a place is a number, and nothing is read by it.
         let mut seen = row.load(Ordering::Relaxed);
         for _ in 0..ATTEMPTS {

@@ -13,7 +13,7 @@ const FEW: u64 = 50;
 #[test]
 fn two_threads_take_three_places() {
     explore_rotated("two threads take three places", FEW, |roles: [usize; 2]| {
-        let stagger = Arc::new(Stagger::new(Duration::from_secs(1), 1));
+        let stagger = Arc::new(Stagger::new(true, Duration::from_secs(1), 1));
         let it = Arc::clone(&stagger);
         let mut places: Vec<u64> = in_threads(roles, move |role| {
             let refused = Refused { ns: 100, due_ns: 110, spacing_ns: 10 };
@@ -32,7 +32,7 @@ fn two_threads_take_three_places() {
 #[test]
 fn two_threads_with_different_times() {
     explore_rotated("two threads with different times", FEW, |roles: [usize; 2]| {
-        let stagger = Arc::new(Stagger::new(Duration::from_secs(1), 1));
+        let stagger = Arc::new(Stagger::new(true, Duration::from_secs(1), 1));
         let it = Arc::clone(&stagger);
         let places = in_threads(roles, move |role| {
             let due_ns = [110, 125][role];

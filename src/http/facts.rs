@@ -43,7 +43,8 @@ impl Facts<'_> {
     pub fn with_request<T>(&self, then: impl FnOnce(&Request<'_>) -> T) -> T {
         let attributes: SmallVec<[(&str, &str); 8]> =
             self.attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
-        let mut request = Request::new(&self.api).authenticated(self.is_authenticated).attributes(&attributes);
+        let mut request =
+            Request::new(&self.api).authenticated(self.is_authenticated).attributes(&attributes);
         request.title = self.title.as_deref();
         request.namespace = self.namespace.as_deref();
         request.caller = self.caller.as_ref().map(|(kind, id)| Entity::new(*kind, id));

@@ -175,6 +175,7 @@ fn make<C: Clock + Clone>(
     making: &Making<C>,
 ) -> Result<Limiter<C>, ConfigError> {
     let builder = Limiter::builder(limit).max_keys(rule.max_keys).max_tiers(max_tiers).on_full(rule.on_full);
+    let builder = builder.stagger(rule.staggers());
     builder.seed(making.seed).clock(making.clock.clone()).build()
 }
 

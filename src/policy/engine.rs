@@ -162,6 +162,8 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     }
 
     /// Whether the request may go on; counts it as [`check`](Self::check) does, and costs less, for no verdict is made.
+    /// A refusal takes no place where the refused are [staggered](super::Retry::Staggered), but under
+    /// [`Counting::AllOrNothing`](super::Counting::AllOrNothing) it does.
     #[inline]
     #[must_use = "a request that is not allowed must not go on"]
     pub fn allow(&self, request: &Request<'_>) -> bool {
@@ -231,6 +233,9 @@ impl<C: Clock + Clone + 'static> Policy<C> {
             let made = make_all(&edits);
             changing.last = Some(Instant::now());
             made?;
+        }
+        for ruling in &book.rules {
+            ruling.limiters.iter().for_each(|limiter| limiter.core.stagger.turn(ruling.rule.staggers()));
         }
         self.current.replace(book);
         Ok(changes)

@@ -138,7 +138,7 @@ impl<C: Clock> Book<C> {
             let (ruling, Some(hash)) = (&self.rules[number as usize], hash) else { continue };
             let cost = ruling.cost(request);
             for limiter in &ruling.limiters {
-                is_allowed &= limiter.check_hashed(hash, cost).is_ok() | ruling.rule.shadow;
+                is_allowed &= limiter.allow_hashed(hash, cost) | ruling.rule.shadow;
             }
         }
         is_allowed

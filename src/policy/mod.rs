@@ -59,7 +59,7 @@ pub use file::ReloadError;
 pub use request::Request;
 pub use rule::{
     Cost, Counting, CustomKey, Entity, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override,
-    Pattern, RefusalBody, Rule, Rules,
+    Pattern, RefusalBody, Retry, Rule, Rules,
 };
 #[cfg(feature = "http")]
 pub(crate) use verdict::compare_shares;

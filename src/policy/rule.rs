@@ -80,6 +80,9 @@ pub struct Rule {
     pub cost: Cost,
     /// Whether requests that it refuses count in its windows. (A bucket counts none.)
     pub on_refusal: OnRefusal,
+    /// When those who are refused are told to come back; `None`: [`Retry::Staggered`] if the key is one that many callers share
+    /// ([`staggers`](Self::staggers) tells), else [`Retry::Exact`].
+    pub retry: Option<Retry>,
     /// The share of a limit, in percent, that is worth a warning: 1 to 100.
     pub warn_percent: u8,
     /// Keys that it has room for.
@@ -105,10 +108,23 @@ impl Rule {
             shadow: false,
             cost: Cost::Fixed(1),
             on_refusal: OnRefusal::default(),
+            retry: None,
             warn_percent: WARN_PERCENT_DEFAULT,
             max_keys: MAX_KEYS_DEFAULT,
             on_full: OnFull::default(),
         }
+    }
+
+    /// Whether those whom it refuses are told to come back one after the other: as [`retry`](Self::retry) says, and by itself where
+    /// nothing but a title, a namespace, a network of several clients or nothing at all makes the key. (A network of several has
+    /// fewer than 32 bits of an IPv4 address, or fewer than 64 of an IPv6 one.)
+    pub fn staggers(&self) -> bool {
+        let is_shared = |part: &KeyPart| match part {
+            KeyPart::Title | KeyPart::Namespace => true,
+            KeyPart::ClientIp { v4_bits, v6_bits } => *v4_bits < 32 || *v6_bits < 64,
+            KeyPart::User | KeyPart::Entity | KeyPart::Attribute(_) | KeyPart::Custom(..) => false,
+        };
+        self.retry.map_or_else(|| self.key.iter().all(is_shared), |retry| retry == Retry::Staggered)
     }
 }
 
@@ -225,6 +241,15 @@ pub enum OnRefusal {
     Count,
     /// They do not.
     Ignore,
+}
+
+/// When those who are refused are told to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// As soon as the same request passes if nobody else comes first.
+    Exact,
+    /// One after the other, as what is refused comes back; see [`Builder::stagger`](crate::Builder::stagger).
+    Staggered,
 }
 
 /// What a caller or a target is.

@@ -133,7 +133,17 @@ impl Verdict {
         self.binding().map_or(Some(Duration::ZERO), |limit| limit.denied().and_then(Denied::retry_after))
     }
 
-    /// The same in whole seconds as the `Retry-After` field of HTTP wants it: rounded up, at least 1. 0 if it is allowed,
+    /// The longest wait of those that refuse, staggered where a rule [says so](super::Rule::retry): what clients are to be told.
+    /// Never shorter than [`retry_after`](Self::retry_after); zero if it is allowed, `None` if no wait is enough.
+    pub fn retry_after_staggered(&self) -> Option<Duration> {
+        let refusing = self.limits().filter_map(|limit| limit.denied());
+        // One that never ends makes all of it never end.
+        refusing
+            .map(Denied::retry_after_staggered)
+            .try_fold(Duration::ZERO, |longest, wait| Some(longest.max(wait?)))
+    }
+
+    /// [`retry_after`](Self::retry_after) in whole seconds as the `Retry-After` field of HTTP wants it: rounded up, at least 1. 0 if it is allowed,
     /// `u64::MAX` where no wait is enough: do not tell a caller to try again then.
     pub fn retry_after_secs(&self) -> u64 {
         if self.is_allowed { 0 } else { self.retry_after().map_or(u64::MAX, whole_seconds) }

@@ -14,6 +14,7 @@ mod examples;
 mod naive;
 mod overrides;
 mod reloads;
+mod retry;
 mod slips;
 mod together;
 mod verdicts;

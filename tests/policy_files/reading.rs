@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use tidegate::policy::{
-    Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Pattern, RefusalBody, Rules,
+    Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Pattern, RefusalBody, Retry,
+    Rules,
 };
 use tidegate::{Alignment, Limit, OnFull, Rate, Window};
 
@@ -29,6 +30,7 @@ limits = [
     { burst = "30/15s", sustain = "100/5m", opens = "first-request" },
 ]
 on_refusal = "count"
+retry = "staggered"
 shadow = true
 cost = "attribute:tokens"
 warn_percent = 100
@@ -59,7 +61,7 @@ const ALL_JSON: &str = r#"{
   "key": ["user", "title", "client_ip/24/64", {"attribute": "a+b"}],
   "limits": [{"rate": "1000/1s", "burst": 2000, "debt_max": 0}, {"window": "10/90m", "opens": "clock"},
     {"sliding": "7/60s", "opens": "per-key"}, {"burst": "30/15s", "sustain": "100/300s", "opens": "first-request"}],
-  "on_refusal": "count", "shadow": true, "cost": "attribute:tokens", "warn_percent": 100, "max_keys": 5000,
+  "on_refusal": "count", "retry": "staggered", "shadow": true, "cost": "attribute:tokens", "warn_percent": 100, "max_keys": 5000,
   "on_full": "inherit",
   "exempt": {"title": ["t"], "namespace": ["n", "m"], "caller_type": ["title", "master-player-account"],
     "api": ["*"], "attribute": {"vip": ["yes"]}},
@@ -120,7 +122,7 @@ fn every_field_is_read() {
     );
     assert_eq!((rule.shadow, &rule.cost), (true, &Cost::Attribute("tokens".to_owned())));
     assert_eq!((rule.on_refusal, rule.on_full), (OnRefusal::Count, OnFull::Inherit));
-    assert_eq!((rule.warn_percent, rule.max_keys), (100, 5_000));
+    assert_eq!((rule.warn_percent, rule.max_keys, rule.retry), (100, 5_000, Some(Retry::Staggered)));
 }
 
 #[test]
@@ -137,6 +139,7 @@ fn what_is_left_out_is_as_the_page_says() {
     assert_eq!(rule.limits, [Limit::window(Window::new(5, secs(1)))]);
     assert_eq!((rule.shadow, &rule.cost, rule.on_refusal), (false, &Cost::Fixed(1), OnRefusal::Count));
     assert_eq!((rule.warn_percent, rule.max_keys, rule.on_full), (80, 100_000, OnFull::EvictLeast));
+    assert_eq!(rule.retry, None);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tidegate::policy::{
     Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override, Pattern, Policy,
-    RefusalBody, Rule, Rules,
+    RefusalBody, Retry, Rule, Rules,
 };
 use tidegate::{Alignment, Limit, Manual, OnFull, Rate, Window};
 
@@ -128,11 +128,13 @@ fn rule() -> impl Strategy<Value = Rule> {
         Just(Cost::Fixed(u64::MAX)),
     ];
     let on_full = select(vec![OnFull::EvictLeast, OnFull::Refuse, OnFull::Inherit, OnFull::Admit]);
+    let retry = select(vec![None, Some(Retry::Exact), Some(Retry::Staggered)]);
     let what = (vec(pattern(), 0..3), attributes(), key(), vec(limit(), 1..4), exempt(), 0..3_usize);
-    let how = (any::<bool>(), cost, any::<bool>(), 1..=100_u8, select(vec![1, 100_000, 1 << 32]), on_full);
+    let how =
+        (any::<bool>(), cost, any::<bool>(), retry, 1..=100_u8, select(vec![1, 100_000, 1 << 32]), on_full);
     (what, how).prop_map(|(what, how)| {
         let (apis, attributes, mut key, limits, exempt, overrides) = what;
-        let (shadow, cost, counts, warn_percent, max_keys, on_full) = how;
+        let (shadow, cost, counts, retry, warn_percent, max_keys, on_full) = how;
         if overrides > 0 {
             key.iter_mut().for_each(|part| {
                 if let KeyPart::ClientIp { v6_bits, .. } = part {
@@ -159,6 +161,7 @@ fn rule() -> impl Strategy<Value = Rule> {
             shadow,
             cost,
             on_refusal: if counts { OnRefusal::Count } else { OnRefusal::Ignore },
+            retry,
             warn_percent,
             max_keys,
             on_full,

@@ -196,7 +196,7 @@ impl Answering {
             fields.limit = draft::limit(quotas, &mut buffer);
         }
         let binding = answer.binding();
-        let retry_after = binding.and_then(Denied::retry_after);
+        let retry_after = answer.retry_after();
         if self.dialects.has_x()
             && let Some(nearest) = x_rate_limit::nearest(binding, quotas)
         {
@@ -285,10 +285,15 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The shortest wait after which the same request passes, if nobody else comes first; `None` if it passes now, and where no wait is
-    /// enough.
+    /// What a refused client is told to wait: the shortest wait after which the same request passes, if nobody else comes first, or
+    /// a longer one where the refused are [staggered](Denied::retry_after_staggered). `None` if it passes now, and where no wait is enough.
     pub fn retry_after(self) -> Option<Duration> {
-        self.binding().and_then(Denied::retry_after)
+        match self {
+            Self::Verdict(verdict) if verdict.is_allowed() => None,
+            Self::Verdict(verdict) => verdict.retry_after_staggered(),
+            Self::Pass(_) => None,
+            Self::Denied(denied) => denied.retry_after_staggered(),
+        }
     }
 
     fn body_of_policy(self) -> Option<crate::policy::RefusalBody> {

@@ -2,7 +2,7 @@
 //! names, ranges and choices from here, and the schema is printed from it, so that the two cannot drift apart.
 
 use crate::limit::Alignment;
-use crate::policy::{Counting, EntityType, Matching, OnRefusal, RefusalBody};
+use crate::policy::{Counting, EntityType, Matching, OnRefusal, RefusalBody, Retry};
 use crate::table::OnFull;
 
 /// What may stand in a place.
@@ -134,6 +134,7 @@ pub(super) const BODIES: [(&str, RefusalBody); 5] = [
     ("problem", RefusalBody::Problem),
     ("text", RefusalBody::Text),
 ];
+pub(super) const RETRIES: [(&str, Retry); 2] = [("exact", Retry::Exact), ("staggered", Retry::Staggered)];
 pub(super) const ON_REFUSALS: [(&str, OnRefusal); 2] =
     [("count", OnRefusal::Count), ("ignore", OnRefusal::Ignore)];
 pub(super) const ON_FULLS: [(&str, OnFull); 4] = [
@@ -256,6 +257,11 @@ pub(super) static RULE: Table = Table {
             "on_refusal",
             Shape::OneOf(&names(&ON_REFUSALS)),
             "Whether requests that the rule refuses count in its windows; they do if left out, but not in a rule with a sliding window",
+        ),
+        field(
+            "retry",
+            Shape::OneOf(&names(&RETRIES)),
+            "When those who are refused are told to come back: as soon as they may, or one after the other; the latter if left out where many callers share a key",
         ),
         field(
             "warn_percent",

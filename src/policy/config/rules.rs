@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::fields::{BODIES, COUNTINGS, MATCHINGS, ON_FULLS, ON_REFUSALS, OVERRIDE, POLICY, RULE};
+use super::fields::{BODIES, COUNTINGS, MATCHINGS, ON_FULLS, ON_REFUSALS, OVERRIDE, POLICY, RETRIES, RULE};
 use super::limits::Read;
 use super::node::{Node, Value, quoted};
 use super::problem::{Lines, Problem, Problems};
@@ -95,6 +95,7 @@ impl Reader<'_> {
         let shadow = self.bool(&fields, "shadow").unwrap_or_default();
         let cost = self.cost(&fields);
         let warn_percent = self.count(&fields, "warn_percent").and_then(|percent| u8::try_from(percent).ok());
+        let retry = self.choice(&fields, "retry", &RETRIES);
         let max_keys = self.count(&fields, "max_keys").map(usize::try_from);
         let on_full = self.choice(&fields, "on_full", &ON_FULLS).unwrap_or_default();
         Some(Rule {
@@ -107,6 +108,7 @@ impl Reader<'_> {
             shadow,
             cost,
             on_refusal,
+            retry,
             warn_percent: warn_percent.unwrap_or(WARN_PERCENT_DEFAULT),
             max_keys: max_keys.map_or(MAX_KEYS_DEFAULT, |keys| keys.unwrap_or(usize::MAX)),
             on_full,

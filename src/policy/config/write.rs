@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::fields::{BODIES, COUNTINGS, ENTITY_TYPES, MATCHINGS, ON_FULLS, ON_REFUSALS, OPENS};
+use super::fields::{BODIES, COUNTINGS, ENTITY_TYPES, MATCHINGS, ON_FULLS, ON_REFUSALS, OPENS, RETRIES};
 use super::key::key_node;
 use super::length;
 use super::node::{Entry, Node, Value};
@@ -167,6 +167,7 @@ fn rule(rule: &Rule) -> Result<Node, Unwritable> {
             (rule.on_refusal != on_refusal_default)
                 .then(|| Node::text(name_of(&rule.on_refusal, &ON_REFUSALS))),
         ),
+        ("retry", rule.retry.map(|retry| Node::text(name_of(&retry, &RETRIES)))),
         (
             "warn_percent",
             (rule.warn_percent != WARN_PERCENT_DEFAULT).then(|| whole(rule.warn_percent.into())),
