@@ -25,7 +25,7 @@ fn the_thirty_fifth_request_is_told_exactly_this() {
     let refusal = Answering::new().refusal(&policy.check(&request), &HeaderMap::new());
     assert_eq!(refusal.status(), 429);
     let headers = refusal.headers();
-    let told: Vec<(&str, &str)> =
+    let mut told: Vec<(&str, &str)> =
         headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
     let mut expected = vec![
         ("content-type", "application/json"),
@@ -34,8 +34,8 @@ fn the_thirty_fifth_request_is_told_exactly_this() {
         ("ratelimit", r#""burst";r=0;t=9, "sustain";r=65;t=294"#),
         ("retry-after", "9"),
     ];
-    let mut told = told;
-    (told.sort_unstable(), expected.sort_unstable());
+    told.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(told, expected);
     let body = json!({
         "version": 1, "currentRequests": 35, "maxRequests": 30, "periodInSeconds": 15, "type": "burst",
