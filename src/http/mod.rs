@@ -7,12 +7,18 @@ mod answering;
 mod client;
 mod extract;
 mod facts;
+mod forwarded;
+mod head;
 #[cfg(feature = "tower")]
 mod layer;
+mod path;
+mod source;
 
 pub use answering::{Answering, Body, Dialect, Fields, Names};
-pub use client::{Client, ClientAddress, Forwarding};
-pub use extract::{Extract, Extractor, Head, OnMissing, Source};
+pub use client::{Client, ClientAddress, Forwarding, OnBroken};
+pub use extract::{Extract, Extractor, OnMissing};
 pub use facts::{Facts, Missing};
+pub use head::{Head, PeerAddress};
 #[cfg(feature = "tower")]
-pub use layer::{Cost, RateLimit, RateLimitLayer};
+pub use layer::{Charge, Cost, RateLimit, RateLimitLayer, ResponseBody, ResponseFuture};
+pub use source::{Source, SourceFn};
