@@ -143,7 +143,11 @@ fn forwarded_is_read_as_rfc_7239_has_it() {
             ("10.0.0.1", &["for=8.8.8.8, for=203.0.113.9, for=10.0.0.2"], known("203.0.113.9")),
             ("10.0.0.1", &["for=8.8.8.8", "for=203.0.113.9", "for=10.0.0.2"], known("203.0.113.9")),
             // Commas, semicolons and marks inside of quotes divide nothing.
-            ("10.0.0.1", &["for=203.0.113.9;ext=\"a,b;for=1.2.3.4\\\",\", for=10.0.0.2"], known("203.0.113.9")),
+            (
+                "10.0.0.1",
+                &["for=203.0.113.9;ext=\"a,b;for=1.2.3.4\\\",\", for=10.0.0.2"],
+                known("203.0.113.9"),
+            ),
             ("10.0.0.1", &["for=203.0.113.9;ext=\"a\\\\\", for=10.0.0.2"], known("203.0.113.9")),
             // A mark that a client leaves open swallows nothing that stands to its right.
             ("10.0.0.1", &["for=\"8.8.8.8, for=203.0.113.9"], known("203.0.113.9")),
@@ -236,8 +240,9 @@ struct Hop {
 
 /// The twin: no text at all, the hops as they were made, from the right.
 fn naive(peer: IpAddr, hops: &[Hop]) -> Client {
-    let networks: Vec<IpNet> =
-        ["10.0.0.0/8", "2001:db8:aaaa::/48", "192.0.2.1/32", "172.16.0.0/12"].map(|it| it.parse().unwrap()).into();
+    let networks: Vec<IpNet> = ["10.0.0.0/8", "2001:db8:aaaa::/48", "192.0.2.1/32", "172.16.0.0/12"]
+        .map(|it| it.parse().unwrap())
+        .into();
     let is_trusted = |address: IpAddr| networks.iter().any(|network| network.contains(&address));
     let mut known = vec![peer];
     for hop in hops.iter().rev() {
