@@ -22,7 +22,7 @@ use tower::{Layer, Service};
 const RULES: &str = r#"
 rule = [
     { name = "address", key = "client_ip", limit = { rate = "1000000/s", burst = 1000000 } },
-    { name = "user", key = "user", limit = { burst = "1000000/15s", sustain = "10000000/5m" } },
+    { name = "user", key = "user", limit = { burst = "1000/15s", sustain = "20000/5m" } },
     { name = "all", match = { api = "/basket*", attribute = { method = "GET" } }, key = "global", limit = { window = "1000000/1s" } },
 ]
 "#;

@@ -63,9 +63,9 @@ async fn a_field_is_charged_and_taken_out() {
 #[tokio::test]
 async fn the_fields_tell_how_things_stand_after_the_charge() {
     let (_, mut connection) = answers(Some(Charge::Field(COST)), ([(COST, "3")], "hello")).await;
-    assert_eq!(connection.get("/").await.headers()["ratelimit"], r#""tokens";r=6;t=1"#);
+    assert_eq!(connection.get("/").await.headers()["ratelimit"], r#""bucket";r=6;t=1"#);
     let (_, mut connection) = answers(Some(Charge::Field(COST)), "hello").await;
-    assert_eq!(connection.get("/").await.headers()["ratelimit"], r#""tokens";r=9;t=1"#);
+    assert_eq!(connection.get("/").await.headers()["ratelimit"], r#""bucket";r=9;t=1"#);
 }
 
 #[tokio::test]

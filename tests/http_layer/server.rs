@@ -126,8 +126,8 @@ async fn allowed_answers_tell_how_the_client_stands() {
             assert_eq!(response.body() == "hello", response.status() == StatusCode::OK);
         }
         let [_, _, third, _, fifth, sixth] = &told[..] else { unreachable!() };
-        assert_eq!(*third, (200, r#""everybody";r=2;t=1"#.to_owned(), None));
-        assert_eq!(*fifth, (200, r#""everybody";r=0;t=1"#.to_owned(), None));
-        assert_eq!(*sixth, (429, r#""everybody";r=0;t=1"#.to_owned(), Some("1".to_owned())));
+        assert_eq!(*third, (200, r#""bucket";r=2;t=1"#.to_owned(), None));
+        assert_eq!(*fifth, (200, r#""bucket";r=0;t=1"#.to_owned(), None));
+        assert_eq!(*sixth, (429, r#""bucket";r=0;t=1"#.to_owned(), Some("1".to_owned())));
     }
 }
