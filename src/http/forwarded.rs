@@ -16,7 +16,7 @@ pub(super) fn last_unquoted_comma(list: &[u8]) -> Option<usize> {
     for at in (0..list.len()).rev() {
         match list[at] {
             // Inside, a mark behind an odd number of backslashes is one of the text.
-            b'"' if !is_quoted || backslashes_before(list, at) % 2 == 0 => is_quoted = !is_quoted,
+            b'"' if !is_quoted || backslashes_before(list, at).is_multiple_of(2) => is_quoted = !is_quoted,
             b',' if !is_quoted => return Some(at),
             _ => {}
         }
