@@ -108,7 +108,7 @@ async fn whatever_is_made_of_one_policy_has_one_count() {
 async fn on_the_real_clock_200_connections_get_burst_and_rate() {
     const THREADS: f64 = 2.0;
     let (clock, reached) = (Ticking::new(), Arc::new(AtomicUsize::new(0)));
-    let layer = RateLimitLayer::new(policy_on(EVERYBODY, clock.clone()));
+    let layer = RateLimitLayer::new(policy_on(EVERYBODY, clock));
     let server = serve_axum(counted_app(&reached).layer(layer)).await;
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
