@@ -99,6 +99,7 @@ async fn a_refusal_keeps_a_reserved_place_for_the_next() {
 
 #[tokio::test]
 async fn a_service_that_is_not_ready_or_fails_to_be_is_told_on() {
+    #[derive(Clone)]
     struct Never;
     impl Service<Request<()>> for Never {
         type Response = Answer;
