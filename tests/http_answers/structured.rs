@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sfv::{BareItem, List, ListEntry, Parser};
-use tidegate::http::{Answering, Names};
+use tidegate::http::{Answering, Dialect, Names};
 use tidegate::policy::{KeyPart, Policy, Request, Rule, Rules};
 use tidegate::{Limit, Manual, Rate, Window};
 
@@ -90,6 +90,12 @@ proptest! {
             .flat_map(|limit| limit.windows().iter().map(|state| (*limit, *state)).collect::<Vec<_>>())
             .collect();
         prop_assert_eq!((quota.len(), state.len()), (states.len(), states.len()));
+        // The nearest limit of the verdict is the one that is told: its windows have the limit that stands there.
+        let x = Answering::new().dialects([Dialect::XSeconds]).fields(&verdict);
+        let x: Vec<u64> = x.iter().map(|(_, value)| value.to_str().unwrap().parse().unwrap()).collect();
+        let nearest = verdict.binding().or(verdict.nearest()).unwrap().windows();
+        let is_told = nearest.iter().any(|window| (window.limit.min(MOST), window.remaining.min(MOST)) == (x[0], x[1]));
+        prop_assert!(is_told, "{:?} of {:?}", x, nearest);
         let retry_after = field("retry-after").map(|wait| wait.parse::<u64>().unwrap());
         prop_assert_eq!(retry_after, verdict.retry_after().filter(|_| !verdict.is_allowed()).map(|wait| {
             (wait.as_nanos().div_ceil(1_000_000_000) as u64).max(1)

@@ -28,7 +28,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use quota::Quotas;
 
 use crate::answer::{Denied, Pass, whole_seconds};
-use crate::policy::{LimitState, Verdict};
+use crate::policy::Verdict;
 
 /// How verdicts are told to clients: which fields, and which body a refusal has. Cheap to clone.
 ///
@@ -190,16 +190,29 @@ impl Answering {
 
     fn fields_of<'a>(&self, answer: Answer<'a>, quotas: &Quotas<'a>) -> Fields {
         let mut fields = Fields::default();
+        let mut buffer = text::buffer();
         if self.dialects.has(Dialect::Draft) {
-            fields.policy = draft::policy(quotas);
-            fields.limit = draft::limit(quotas);
+            fields.policy = draft::policy(quotas, &mut buffer);
+            fields.limit = draft::limit(quotas, &mut buffer);
         }
+        let binding = answer.binding();
+        let retry_after = binding.and_then(Denied::retry_after);
         if self.dialects.has_x()
-            && let Some(x) = x_rate_limit::fields(answer, quotas, self.dialects, || self.wall.now())
+            && let Some(nearest) = x_rate_limit::nearest(binding, quotas)
         {
-            (fields.x_limit, fields.x_remaining, fields.x_reset) = (x.limit, x.remaining, x.reset);
+            // What a refused client waits for is that its request passes, not that any would.
+            let wait = retry_after.or(nearest.next_after);
+            let reset = if self.dialects.has(Dialect::XEpoch) {
+                x_rate_limit::epoch_secs(self.wall.now(), wait.unwrap_or_default())
+            } else {
+                wait.map_or(0, whole_seconds)
+            };
+            fields.x_limit =
+                x_rate_limit::limit(nearest, quotas, self.dialects.has(Dialect::XEnvoy), &mut buffer);
+            fields.x_remaining = text::number(nearest.remaining, &mut buffer);
+            fields.x_reset = text::number(reset, &mut buffer);
         }
-        fields.retry_after = answer.retry_after().and_then(|wait| text::number(whole_seconds(wait)));
+        fields.retry_after = retry_after.and_then(|wait| text::number(whole_seconds(wait), &mut buffer));
         fields
     }
 
@@ -265,6 +278,7 @@ impl<'a> Answer<'a> {
     /// The refusal with the longest wait; `None` if the request may go on.
     pub fn binding(self) -> Option<&'a Denied> {
         match self {
+            Self::Verdict(verdict) if verdict.is_allowed() => None,
             Self::Verdict(verdict) => verdict.binding().and_then(|limit| limit.denied()),
             Self::Pass(_) => None,
             Self::Denied(denied) => Some(denied),
@@ -275,16 +289,6 @@ impl<'a> Answer<'a> {
     /// enough.
     pub fn retry_after(self) -> Option<Duration> {
         self.binding().and_then(Denied::retry_after)
-    }
-
-    /// What the nearest limit answered; of a refusal, the one to wait for.
-    fn nearest(self) -> Option<Result<&'a Pass, &'a Denied>> {
-        match (self, self.binding()) {
-            (_, Some(denied)) => Some(Err(denied)),
-            (Self::Verdict(verdict), None) => verdict.nearest().as_ref().map(LimitState::answer_ref),
-            (Self::Pass(pass), None) => Some(Ok(pass)),
-            (Self::Denied(_), None) => None,
-        }
     }
 
     fn body_of_policy(self) -> Option<crate::policy::RefusalBody> {

@@ -46,7 +46,7 @@ enum Called<'a> {
 
 impl<'a> Quotas<'a> {
     pub(super) fn of(answer: Answer<'a>, names: Names) -> Self {
-        let mut all = Self { quotas: SmallVec::new(), names: Buffer::new() };
+        let mut all = Self { quotas: SmallVec::new(), names: text::buffer() };
         match answer {
             Answer::Pass(pass) => all.add(Called::Kind, Ok(pass)),
             Answer::Denied(denied) => all.add(Called::Kind, Err(denied)),
@@ -69,22 +69,10 @@ impl<'a> Quotas<'a> {
         self.quotas.iter().zip(begins).map(|(quota, from)| (&self.names[from..quota.name_end], quota))
     }
 
-    /// The windows that this answer is of. It is known by where it stands: it must be one of those that these were made of.
-    pub(super) fn of_answer(
-        &self,
-        answer: Result<&'a Pass, &'a Denied>,
-    ) -> impl Iterator<Item = (&[u8], &Quota<'a>)> {
-        self.iter().filter(move |(_, quota)| match (quota.answer, answer) {
-            (Ok(one), Ok(other)) => std::ptr::eq(one, other),
-            (Err(one), Err(other)) => std::ptr::eq(one, other),
-            _ => false,
-        })
-    }
-
-    /// The window that a refusal waits for.
+    /// The window that a refusal waits for, which must be one of those that these were made of.
     pub(super) fn binding(&self, denied: &'a Denied) -> Option<(&[u8], &Quota<'a>)> {
         let binding = denied.binding();
-        self.of_answer(Err(denied)).find(|(_, quota)| quota.state.name == binding)
+        self.iter().find(|(_, quota)| is_same(quota.answer, Err(denied)) && quota.state.name == binding)
     }
 
     fn add(&mut self, called: Called<'_>, answer: Result<&'a Pass, &'a Denied>) {
@@ -139,6 +127,15 @@ impl<'a> Quotas<'a> {
             self.names.push(b'.');
             text::integer(place, &mut self.names);
         }
+    }
+}
+
+/// Whether both stand at one place, and so are of one limit.
+pub(super) fn is_same(one: Result<&Pass, &Denied>, other: Result<&Pass, &Denied>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => std::ptr::eq(one, other),
+        (Err(one), Err(other)) => std::ptr::eq(one, other),
+        _ => false,
     }
 }
 

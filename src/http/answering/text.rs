@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use http::HeaderValue;
-use smallvec::SmallVec;
 
-/// Where a field is written before it is copied, in one piece, to where it stays.
-pub(super) type Buffer = SmallVec<[u8; 512]>;
+/// Where fields are written, one after the other, each before it is copied to where it stays.
+pub(super) type Buffer = Vec<u8>;
+
+/// A buffer with room for what most fields have.
+pub(super) fn buffer() -> Buffer {
+    Buffer::with_capacity(256)
+}
 
 /// The largest integer of RFC 9651, of 15 digits.
 pub(super) const INTEGER_MAX: u64 = 999_999_999_999_999;
@@ -66,20 +70,18 @@ pub(super) fn comma(to: &mut Buffer) {
     }
 }
 
-/// What was written, as the value of a field; `None` if it is nothing, which no field holds.
-pub(super) fn value(written: &[u8]) -> Option<HeaderValue> {
-    if written.is_empty() {
-        return None;
-    }
+/// What was written, as the value of a field; `None` if it is nothing, which no field holds. The buffer is empty then.
+pub(super) fn taken(written: &mut Buffer) -> Option<HeaderValue> {
     // Only printable ASCII is written here, so it is a value.
-    HeaderValue::from_bytes(written).ok()
+    let value = HeaderValue::from_bytes(written).ok().filter(|value| !value.is_empty());
+    written.clear();
+    value
 }
 
 /// A number as the whole of a field.
-pub(super) fn number(number: u64) -> Option<HeaderValue> {
-    let mut to = Buffer::new();
-    integer(number, &mut to);
-    value(&to)
+pub(super) fn number(number: u64, buffer: &mut Buffer) -> Option<HeaderValue> {
+    integer(number, buffer);
+    taken(buffer)
 }
 
 /// A period where it is a whole number of seconds and not none.
@@ -94,7 +96,7 @@ mod tests {
     fn written(write: impl FnOnce(&mut Buffer)) -> String {
         let mut to = Buffer::new();
         write(&mut to);
-        String::from_utf8(to.to_vec()).unwrap()
+        String::from_utf8(to).unwrap()
     }
 
     #[test]

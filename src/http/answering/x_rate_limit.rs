@@ -5,46 +5,20 @@ use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
 
-use super::quota::{Quota, Quotas};
+use super::quota::{Quota, Quotas, is_same};
 use super::text::{self, Buffer};
-use super::{Answer, Dialect, Dialects};
-use crate::answer::whole_seconds;
+use crate::answer::Denied;
 use crate::policy::compare_shares;
 
-/// The three fields.
-pub(super) struct XRateLimit {
-    pub(super) limit: Option<HeaderValue>,
-    pub(super) remaining: Option<HeaderValue>,
-    pub(super) reset: Option<HeaderValue>,
-}
-
-/// The fields of the dialects; `None` where no limit counts.
-pub(super) fn fields<'a>(
-    answer: Answer<'a>,
-    quotas: &Quotas<'a>,
-    dialects: Dialects,
-    now: impl FnOnce() -> SystemTime,
-) -> Option<XRateLimit> {
-    let nearest = nearest(answer, quotas)?;
-    let mut to = Buffer::new();
-    text::integer(nearest.state.limit, &mut to);
-    if dialects.has(Dialect::XEnvoy) {
-        all_limits(quotas, &mut to);
-    }
-    let limit = text::value(&to);
-    // What a refused client waits for is that its request passes, not that any would.
-    let wait = answer.retry_after().or(nearest.next_after);
-    let reset = if dialects.has(Dialect::XEpoch) {
-        epoch_secs(now(), wait.unwrap_or_default())
-    } else {
-        wait.map_or(0, whole_seconds)
-    };
-    Some(XRateLimit { limit, remaining: text::number(nearest.remaining), reset: text::number(reset) })
-}
-
-/// `, 10;w=1, 1000;w=3600`, behind the limit that is nearest.
-fn all_limits(quotas: &Quotas<'_>, to: &mut Buffer) {
-    for (_, quota) in quotas.iter() {
+/// What the nearest limit admits, and behind it, if wanted, what all do: `10, 10;w=1, 1000;w=3600`.
+pub(super) fn limit(
+    nearest: &Quota<'_>,
+    quotas: &Quotas<'_>,
+    has_all: bool,
+    to: &mut Buffer,
+) -> Option<HeaderValue> {
+    text::integer(nearest.state.limit, to);
+    for (_, quota) in quotas.iter().filter(|_| has_all) {
         text::comma(to);
         text::integer(quota.state.limit, to);
         if let Some(seconds) = text::whole_period(quota.state.period) {
@@ -52,29 +26,34 @@ fn all_limits(quotas: &Quotas<'_>, to: &mut Buffer) {
             text::integer(seconds, to);
         }
     }
+    text::taken(to)
 }
 
-/// The second of Unix time at which a wait that begins now is over, not earlier. 0 on a clock that stands before 1970.
-fn epoch_secs(now: SystemTime, wait: Duration) -> u64 {
+/// The second of Unix time at which a wait that begins now is over, not earlier. A clock that stands before 1970 stands there.
+pub(super) fn epoch_secs(now: SystemTime, wait: Duration) -> u64 {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let end = since.saturating_add(wait);
     end.as_secs().saturating_add(u64::from(end.subsec_nanos() > 0))
 }
 
-/// The window that is told: of the limit to wait for, the one that it waits for; of the nearest limit, the one with the
-/// smallest share left, of equals the one that takes longer to give more.
-fn nearest<'q, 'a>(answer: Answer<'a>, quotas: &'q Quotas<'a>) -> Option<&'q Quota<'a>> {
-    match answer.nearest()? {
-        Err(denied) => quotas.binding(denied).map(|(_, quota)| quota),
-        Ok(pass) => {
-            let windows = quotas.of_answer(Ok(pass)).map(|(_, quota)| quota);
-            windows.reduce(|one, other| if is_nearer(other, one) { other } else { one })
+/// The window that is told; `None` where no limit counts. Of a refusal it is the one that it waits for, else the one with the
+/// smallest share left: the one of [`Verdict::nearest`](crate::policy::Verdict::nearest). Of equals it is the first, but of one
+/// limit the one that takes longer to give more.
+pub(super) fn nearest<'q, 'a>(binding: Option<&'a Denied>, quotas: &'q Quotas<'a>) -> Option<&'q Quota<'a>> {
+    match binding {
+        Some(denied) => quotas.binding(denied).map(|(_, quota)| quota),
+        None => {
+            let all = quotas.iter().map(|(_, quota)| quota);
+            all.reduce(|one, other| if is_nearer(other, one) { other } else { one })
         }
     }
 }
 
-fn is_nearer(one: &Quota<'_>, other: &Quota<'_>) -> bool {
+/// Whether one window is nearer to its end than another that stands before it.
+fn is_nearer(one: &Quota<'_>, before: &Quota<'_>) -> bool {
     let share = |quota: &Quota<'_>| (quota.remaining, quota.state.limit);
-    let order = compare_shares(share(one), share(other));
-    order.then(other.state.next_after.cmp(&one.state.next_after)).is_lt()
+    let takes_longer =
+        || is_same(one.answer, before.answer) && one.state.next_after > before.state.next_after;
+    let order = compare_shares(share(one), share(before));
+    order.is_lt() || order.is_eq() && takes_longer()
 }
