@@ -14,7 +14,7 @@ mod layer;
 mod path;
 mod source;
 
-pub use answering::{Answering, Body, Dialect, Fields, Names};
+pub use answering::{Answer, Answering, Body, Dialect, Fields, Names, OwnBody};
 pub use client::{Client, ClientAddress, Forwarding, OnBroken};
 pub use extract::{Extract, Extractor, OnMissing};
 pub use facts::{Facts, Missing};

@@ -74,8 +74,11 @@ impl<C: Clock + Clone> Book<C> {
             let names = book.rules.iter().map(|old| old.rule.name.clone());
             changes.removed = names.filter(is_gone).collect();
         }
-        let told =
-            Told { name: rules.name, rules: rulings.iter().map(|ruling| told(&ruling.rule)).collect() };
+        let told = Told {
+            name: rules.name,
+            body: rules.body,
+            rules: rulings.iter().map(|ruling| told(&ruling.rule)).collect(),
+        };
         let book = Self {
             counting: rules.counting,
             matchers: Matchers::new(rules.matching, rulings.iter().map(|ruling| &ruling.rule.matcher)),

@@ -59,8 +59,10 @@ pub use file::ReloadError;
 pub use request::Request;
 pub use rule::{
     Cost, Counting, CustomKey, Entity, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override,
-    Pattern, Rule, Rules,
+    Pattern, RefusalBody, Rule, Rules,
 };
+#[cfg(feature = "http")]
+pub(crate) use verdict::compare_shares;
 pub use verdict::{LimitState, RuleState, Verdict};
 #[cfg(feature = "watch")]
 pub use watch::{Watch, WatchError, watch};

@@ -16,6 +16,8 @@ pub struct Rules {
     pub counting: Counting,
     /// Which of the rules that match count it.
     pub matching: Matching,
+    /// The body of a refusal over HTTP; `None`: what each client accepts.
+    pub body: Option<RefusalBody>,
     /// The rules, in their order.
     pub rules: Vec<Rule>,
 }
@@ -38,6 +40,23 @@ pub enum Matching {
     All,
     /// The first in their order.
     First,
+}
+
+/// What the body of a refusal over HTTP looks like, of those that a policy file can name. What stands in them the feature `http`
+/// tells, which makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RefusalBody {
+    /// That of fine-grained rate limiting for games, whose `type` is `burst` or `sustain`.
+    Fgrl,
+    /// The newer one of the same, which has `limitType` in the place of `type`.
+    FgrlLimitType,
+    /// That of a game back end: a `code`, an `error` and an `errorCode`.
+    GameBackend,
+    /// Problem details (RFC 9457).
+    Problem,
+    /// One line of text.
+    Text,
 }
 
 /// One rule: these requests, counted under this key, may be so many.

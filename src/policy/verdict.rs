@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::rule::RefusalBody;
 use super::shares::Shared;
 use crate::answer::{Denied, Pass, whole_seconds};
 use crate::decision::{WindowState, Windows};
@@ -14,6 +15,7 @@ use crate::limit::Limit;
 /// What verdicts tell of a policy: no limiter stands here, so that a verdict that is kept keeps none.
 pub(super) struct Told {
     pub(super) name: String,
+    pub(super) body: Option<RefusalBody>,
     pub(super) rules: Box<[ToldRule]>,
 }
 
@@ -82,6 +84,17 @@ impl Verdict {
     /// The policy's name.
     pub fn policy(&self) -> &str {
         &self.told.0.name
+    }
+
+    /// The body that the policy wants for its refusals; `None`: what each client accepts.
+    pub fn refusal_body(&self) -> Option<RefusalBody> {
+        self.told.0.body
+    }
+
+    /// Whether one limit is all that the policy has.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_of_one_limit(&self) -> bool {
+        matches!(&*self.told.0.rules, [rule] if rule.limits.len() == 1)
     }
 
     /// The rules that are about the request, in their order.
@@ -212,6 +225,12 @@ impl<'v> LimitState<'v> {
         self.rule
     }
 
+    /// Whether the rule has no other limit.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_the_only_one(&self) -> bool {
+        self.rule.told().limits.len() == 1
+    }
+
     /// Its number among the rule's limits, from 0.
     pub fn number(&self) -> usize {
         self.number
@@ -228,6 +247,12 @@ impl<'v> LimitState<'v> {
     /// pass is then one to come, and tells of the key as it stands without it.
     pub fn answer(&self) -> Result<Pass, Denied> {
         *self.answer
+    }
+
+    /// The same, where it stands.
+    #[cfg(feature = "http")]
+    pub(crate) fn answer_ref(&self) -> Result<&'v Pass, &'v Denied> {
+        self.answer.as_ref()
     }
 
     /// Its refusal, if it has no room for the request.
@@ -271,17 +296,17 @@ impl<'v> LimitState<'v> {
                 .windows()
                 .iter()
                 .map(left)
-                .reduce(|one, other| if compare(other, one).is_lt() { other } else { one })
+                .reduce(|one, other| if compare_shares(other, one).is_lt() { other } else { one })
         };
         match (tightest(self), tightest(other)) {
-            (Some(one), Some(other)) => compare(one, other).is_lt(),
+            (Some(one), Some(other)) => compare_shares(one, other).is_lt(),
             _ => false,
         }
     }
 }
 
 /// Of two shares, each so much of so much, how one is to the other.
-fn compare((left, limit): (u64, u64), (other_left, other_limit): (u64, u64)) -> Ordering {
+pub(crate) fn compare_shares((left, limit): (u64, u64), (other_left, other_limit): (u64, u64)) -> Ordering {
     (u128::from(left) * u128::from(other_limit)).cmp(&(u128::from(other_left) * u128::from(limit)))
 }
 

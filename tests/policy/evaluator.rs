@@ -162,7 +162,7 @@ pub struct Plan {
 impl Plan {
     pub fn rules(&self) -> Rules {
         let rules = self.rules.iter().map(Drawn::rule).collect();
-        Rules { name: String::new(), counting: self.counting, matching: self.matching, rules }
+        Rules { counting: self.counting, matching: self.matching, rules, ..Rules::default() }
     }
 }
 

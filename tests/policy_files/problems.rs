@@ -20,7 +20,7 @@ shadow = 'yes'
 ";
     let found: Vec<String> = problems(text).iter().map(ToString::to_string).collect();
     let starts = [
-        "test.toml:1:1: unknown field \"countin\"; did you mean \"counting\"? Known: name, counting, matching, rule",
+        "test.toml:1:1: unknown field \"countin\"; did you mean \"counting\"? Known: name, counting, matching, body, rule",
         "test.toml:4:7: rule \"profile\": key has \"usr\"; did you mean \"user\"? It must be user, title, ",
         "test.toml:5:18: rule \"profile\": limit.rate is \"10\"; it must be tokens and the time",
         "test.toml:5:24: rule \"profile\": unknown field \"brust\" in limit; did you mean \"burst\"? Known: rate, burst, ",

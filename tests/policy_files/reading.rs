@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tidegate::policy::{
-    Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Pattern, Rules,
+    Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Pattern, RefusalBody, Rules,
 };
 use tidegate::{Alignment, Limit, OnFull, Rate, Window};
 
@@ -14,6 +14,7 @@ const ALL_TOML: &str = r#"
 name = "everything"
 counting = "all-or-nothing"
 matching = "first"
+body = "game-backend"
 
 [[rule]]
 name = "all"
@@ -51,7 +52,7 @@ limits = [
 "#;
 
 const ALL_JSON: &str = r#"{
-"$schema": "policy.schema.json", "name": "everything", "counting": "all-or-nothing", "matching": "first",
+"$schema": "policy.schema.json", "name": "everything", "counting": "all-or-nothing", "matching": "first", "body": "game-backend",
 "rule": [{
   "name": "all",
   "match": {"api": ["stats-*", "exact:a*", "v?/x", "plain"], "attribute": {"plan": "free", "kind": ["a*", "b"]}},
@@ -73,6 +74,7 @@ fn every_field_is_read() {
         (&*rules.name, rules.counting, rules.matching),
         ("everything", Counting::AllOrNothing, Matching::First)
     );
+    assert_eq!(rules.body, Some(RefusalBody::GameBackend));
     let [rule] = &rules.rules[..] else { panic!() };
     let exact = |text: &str| Pattern::Exact(text.to_owned());
     let prefix = |text: &str| Pattern::Prefix(text.to_owned());
@@ -129,7 +131,7 @@ fn both_spellings_say_the_same() {
 #[test]
 fn what_is_left_out_is_as_the_page_says() {
     let rules = toml("[[rule]]\nname = 'a'\nkey = 'global'\nlimit = { window = '5/s' }\n");
-    assert_eq!((rules.counting, rules.matching), (Counting::EveryRule, Matching::All));
+    assert_eq!((rules.counting, rules.matching, rules.body), (Counting::EveryRule, Matching::All, None));
     let rule = &rules.rules[0];
     assert!(rule.matcher == Matcher::default() && rule.key.is_empty() && rule.exempt == Exempt::default());
     assert_eq!(rule.limits, [Limit::window(Window::new(5, secs(1)))]);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use tidegate::policy::{
     Cost, Counting, EntityType, Exempt, KeyPart, Matcher, Matching, OnRefusal, Override, Pattern, Policy,
-    Rule, Rules,
+    RefusalBody, Rule, Rules,
 };
 use tidegate::{Alignment, Limit, Manual, OnFull, Rate, Window};
 
@@ -174,11 +174,20 @@ fn rules() -> impl Strategy<Value = Rules> {
         };
         rules.into_iter().enumerate().map(name).collect::<Vec<_>>()
     });
-    (prop_oneof![text(), Just(String::new())], any::<bool>(), any::<bool>(), named).prop_map(
-        |(name, all, first, rules)| Rules {
+    let body = prop_oneof![
+        Just(None),
+        Just(Some(RefusalBody::Fgrl)),
+        Just(Some(RefusalBody::FgrlLimitType)),
+        Just(Some(RefusalBody::GameBackend)),
+        Just(Some(RefusalBody::Problem)),
+        Just(Some(RefusalBody::Text)),
+    ];
+    (prop_oneof![text(), Just(String::new())], any::<bool>(), any::<bool>(), body, named).prop_map(
+        |(name, all, first, body, rules)| Rules {
             name,
             counting: if all { Counting::AllOrNothing } else { Counting::EveryRule },
             matching: if first { Matching::First } else { Matching::All },
+            body,
             rules,
         },
     )

@@ -98,6 +98,9 @@ fn write_good(
             }
         }
     }
+    if let Some(sentence) = rules.body_sentence().filter(|_| !quiet) {
+        writeln!(out, "  {}", wrapped(&sentence, width))?;
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //! names, ranges and choices from here, and the schema is printed from it, so that the two cannot drift apart.
 
 use crate::limit::Alignment;
-use crate::policy::{Counting, EntityType, Matching, OnRefusal};
+use crate::policy::{Counting, EntityType, Matching, OnRefusal, RefusalBody};
 use crate::table::OnFull;
 
 /// What may stand in a place.
@@ -127,6 +127,13 @@ const fn names<T: Copy, const N: usize>(choices: &[(&'static str, T); N]) -> [&'
 pub(super) const COUNTINGS: [(&str, Counting); 2] =
     [("every-rule", Counting::EveryRule), ("all-or-nothing", Counting::AllOrNothing)];
 pub(super) const MATCHINGS: [(&str, Matching); 2] = [("all", Matching::All), ("first", Matching::First)];
+pub(super) const BODIES: [(&str, RefusalBody); 5] = [
+    ("fgrl", RefusalBody::Fgrl),
+    ("fgrl-limit-type", RefusalBody::FgrlLimitType),
+    ("game-backend", RefusalBody::GameBackend),
+    ("problem", RefusalBody::Problem),
+    ("text", RefusalBody::Text),
+];
 pub(super) const ON_REFUSALS: [(&str, OnRefusal); 2] =
     [("count", OnRefusal::Count), ("ignore", OnRefusal::Ignore)];
 pub(super) const ON_FULLS: [(&str, OnFull); 4] = [
@@ -210,6 +217,11 @@ pub(super) static POLICY: Table = Table {
             "matching",
             Shape::OneOf(&names(&MATCHINGS)),
             "Which of the rules that match a request are asked: all (the default), or the first in their order",
+        ),
+        field(
+            "body",
+            Shape::OneOf(&names(&BODIES)),
+            "What the body of a refusal over HTTP looks like; what each client accepts if left out",
         ),
         required("rule", Shape::List(&Shape::Table(&RULE)), "The rules, in their order"),
     ],

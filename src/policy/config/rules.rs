@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::fields::{COUNTINGS, MATCHINGS, ON_FULLS, ON_REFUSALS, OVERRIDE, POLICY, RULE};
+use super::fields::{BODIES, COUNTINGS, MATCHINGS, ON_FULLS, ON_REFUSALS, OVERRIDE, POLICY, RULE};
 use super::limits::Read;
 use super::node::{Node, Value, quoted};
 use super::problem::{Lines, Problem, Problems};
@@ -47,6 +47,7 @@ impl Reader<'_> {
             name: self.text(&fields, "name").unwrap_or_default(),
             counting: self.choice(&fields, "counting", &COUNTINGS).unwrap_or_default(),
             matching: self.choice(&fields, "matching", &MATCHINGS).unwrap_or_default(),
+            body: self.choice(&fields, "body", &BODIES),
             rules: Vec::new(),
         };
         let mut names = HashMap::new();

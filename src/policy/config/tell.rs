@@ -4,13 +4,26 @@ use std::time::Duration;
 
 use super::length::told;
 use crate::limit::{Alignment, Limit, Shape, Window};
-use crate::policy::{Cost, Counting, Exempt, KeyPart, Matcher, OnRefusal, Pattern, Rule, Rules};
+use crate::policy::{Cost, Counting, Exempt, KeyPart, Matcher, OnRefusal, Pattern, RefusalBody, Rule, Rules};
 
 impl Rules {
     /// What each rule means in this policy, in their order: see [`Rule::sentence`]. Where all rules count a request or none,
     /// no refused request counts, whatever a rule says.
     pub fn sentences(&self) -> Vec<String> {
         self.rules.iter().map(|rule| rule.sentence_under(self.counting)).collect()
+    }
+
+    /// What the policy says of the bodies of its refusals over HTTP, in a sentence; `None` if it leaves that to what each
+    /// client accepts.
+    pub fn body_sentence(&self) -> Option<String> {
+        let what = match self.body? {
+            RefusalBody::Fgrl => "the JSON of fine-grained rate limiting, with type",
+            RefusalBody::FgrlLimitType => "the JSON of fine-grained rate limiting, with limitType",
+            RefusalBody::GameBackend => "the JSON of a game back end",
+            RefusalBody::Problem => "problem details",
+            RefusalBody::Text => "one line of text",
+        };
+        Some(format!("Refused over HTTP with {what}."))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::fields::{COUNTINGS, ENTITY_TYPES, MATCHINGS, ON_FULLS, ON_REFUSALS, OPENS};
+use super::fields::{BODIES, COUNTINGS, ENTITY_TYPES, MATCHINGS, ON_FULLS, ON_REFUSALS, OPENS};
 use super::key::key_node;
 use super::length;
 use super::node::{Entry, Node, Value};
@@ -85,6 +85,7 @@ impl Rules {
             ("name", (!self.name.is_empty()).then(|| Node::text(self.name.clone()))),
             ("counting", unless_default(self.counting, &COUNTINGS)),
             ("matching", unless_default(self.matching, &MATCHINGS)),
+            ("body", self.body.map(|body| Node::text(name_of(&body, &BODIES)))),
         ];
         let head = head.into_iter().filter_map(|(name, node)| Some((name, node?))).collect();
         let rules = self.rules.iter().map(rule).collect::<Result<_, _>>()?;
