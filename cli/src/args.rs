@@ -13,7 +13,9 @@ mod serve;
 pub use replay::{Align, ReplayArgs};
 use replay::{REPLAY_AFTER, REPLAY_AFTER_LONG, REPLAY_LONG};
 #[cfg(feature = "serve")]
-pub use serve::{ForwardingArg, LogArg, OnMissingArg, OriginalArg, PartArg, PartSource, ServeArgs};
+pub use serve::{
+    FieldsArg, ForwardingArg, LogArg, OnMissingArg, OriginalArg, PartArg, PartSource, ServeArgs,
+};
 #[cfg(feature = "serve")]
 use serve::{SERVE_AFTER, SERVE_AFTER_LONG, SERVE_LONG};
 

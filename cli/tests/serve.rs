@@ -44,8 +44,11 @@ async fn check_tells_the_verdict() {
     for _ in 0..2 {
         assert_eq!(server.check(r#"{"api": "x", "user": "ada"}"#).await.json()["allowed"], true);
     }
+    assert_eq!(first.field("ratelimit-policy"), "\"bucket\";q=3;w=180");
+    assert_eq!(first.field("ratelimit"), "\"bucket\";r=2;t=60");
     let refused = server.check(r#"{"api": "x", "user": "ada"}"#).await;
     assert_eq!(refused.status, StatusCode::OK, "the question was answered");
+    assert_eq!(refused.field("retry-after"), "60");
     let json = refused.json();
     assert_eq!((&json["allowed"], &json["rules"][0]["refuses"]), (&json!(false), &json!(true)));
     let wait = json["retry_after_s"].as_f64().unwrap();
@@ -182,6 +185,9 @@ limit = { rate = "1/m", burst = 1 }
         assert_eq!((allowed.status, &*allowed.body), (StatusCode::OK, ""), "{path}");
         let refused = server.send(ask(method, path, &fields)).await;
         assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{path} {fields:?}");
+        assert_eq!(refused.field("retry-after"), "60");
+        assert_eq!(allowed.field("ratelimit"), "\"bucket\";r=0;t=60");
+        refused.problem();
     }
     // Other methods and paths have no rule.
     let reads = [("x-original-uri", "/a"), ("x-original-method", "GET"), ("x-forwarded-for", "192.0.2.1")];
@@ -266,6 +272,14 @@ async fn proxies_that_are_not_trusted_are_not_believed() {
     let from = |address: &str| ask("GET", "/auth/x", &[("forwarded", &format!("for={address}"))]);
     assert_eq!(server.send(from("192.0.2.1")).await.status, StatusCode::OK);
     assert_eq!(server.send(from("192.0.2.2")).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn other_families_of_fields_may_be_asked_for() {
+    let server = Server::start(THREE, &["--fields", "x-seconds", "--map", "user=x-user-id"]);
+    let answer = server.send(ask("GET", "/auth/x", &[("x-user-id", "ada")])).await;
+    assert_eq!((answer.field("ratelimit"), answer.field("x-ratelimit-limit")), ("", "3"));
+    assert_eq!((answer.field("x-ratelimit-remaining"), answer.field("x-ratelimit-reset")), ("2", "60"));
 }
 
 #[tokio::test]

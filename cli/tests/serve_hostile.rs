@@ -89,7 +89,8 @@ fn a_client_that_says_nothing_is_let_go() {
 fn a_slow_body_is_told_so() {
     let server = Server::start(THREE, &SHORT);
     let head = "POST /check HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n";
-    for framing in ["content-length: 10000\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n2000\r\n"] {
+    for framing in ["content-length: 10000\r\n\r\n{", "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n2000\r\n"]
+    {
         let mut stream = server.connect();
         stream.write_all(format!("{head}{framing}").as_bytes()).unwrap();
         let (took, heard) = dribbled(&mut stream, b' ');
@@ -102,14 +103,20 @@ fn a_slow_body_is_told_so() {
 
 #[tokio::test]
 async fn bodies_and_heads_are_bounded() {
-    let server = Server::start(THREE, &["--max-body-bytes", "1000", "--max-headers", "10", "--max-header-bytes", "8192"]);
+    let server = Server::start(
+        THREE,
+        &["--max-body-bytes", "1000", "--max-headers", "10", "--max-header-bytes", "8192"],
+    );
     let padded = |length: usize| {
         let body = r#"{"api": "x", "user": "ada"}"#;
         format!("{body}{}", " ".repeat(length - body.len()))
     };
     assert_eq!(server.check(&padded(1000)).await.status, StatusCode::OK);
     let answer = server.check(&padded(1001)).await;
-    assert_eq!((answer.status, &*answer.problem()), (StatusCode::PAYLOAD_TOO_LARGE, "the body may have 1000 bytes"));
+    assert_eq!(
+        (answer.status, &*answer.problem()),
+        (StatusCode::PAYLOAD_TOO_LARGE, "the body may have 1000 bytes")
+    );
     // A length that nobody could keep, and one that nobody tells.
     let head = "POST /check HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\nconnection: close\r\n";
     let told = server.raw(format!("{head}content-length: 1000000000000\r\n\r\n{{").as_bytes());
@@ -119,7 +126,9 @@ async fn bodies_and_heads_are_bounded() {
     assert!(told.starts_with("HTTP/1.1 413"), "{told}");
 
     let fields = |count: usize| (0..count).map(|at| format!("x-{at}: 1\r\n")).collect::<String>();
-    let with = |fields: String| server.raw(format!("GET /health HTTP/1.1\r\nconnection: close\r\n{fields}\r\n").as_bytes());
+    let with = |fields: String| {
+        server.raw(format!("GET /health HTTP/1.1\r\nconnection: close\r\n{fields}\r\n").as_bytes())
+    };
     assert!(with(fields(9)).starts_with("HTTP/1.1 200"));
     assert!(with(fields(10)).starts_with("HTTP/1.1 431"));
     assert!(with(format!("x: {}\r\n", "a".repeat(20_000))).starts_with("HTTP/1.1 431"));
@@ -154,7 +163,10 @@ fn garbage_is_no_request() {
     ];
     for bytes in requests {
         let told = server.raw(bytes);
-        assert!(told.is_empty() || told.starts_with("HTTP/1.1 4") || told.starts_with("HTTP/1.1 200"), "{told}");
+        assert!(
+            told.is_empty() || told.starts_with("HTTP/1.1 4") || told.starts_with("HTTP/1.1 200"),
+            "{told}"
+        );
     }
     is_well(&server);
 }
@@ -190,7 +202,10 @@ fn broken_frames_end_their_connection_alone() {
         ("a head that does not end", [settings.clone(), frame(1, 1, 1, GET_HEALTH)].concat()),
         ("a head that goes on and on", [settings.clone(), frame(1, 1, 1, GET_HEALTH), continued].concat()),
         ("a frame that is too long", [settings.clone(), vec![0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat()),
-        ("a header table that cannot be", [settings.clone(), frame(1, 5, 1, &[0xff, 0xff, 0xff, 0xff, 0xff])].concat()),
+        (
+            "a header table that cannot be",
+            [settings.clone(), frame(1, 5, 1, &[0xff, 0xff, 0xff, 0xff, 0xff])].concat(),
+        ),
         ("a window that overflows", [settings.clone(), frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff])].concat()),
         ("pings without end", [settings.clone(), pings].concat()),
         ("settings without end", all_settings),
@@ -216,7 +231,11 @@ fn streams_that_are_reset_at_once_end_the_connection() {
     }
     let sent = stream.write_all(&bytes);
     to_end(&mut stream);
-    println!("20 000 streams opened and reset: sent {sent:?}, {:?}, VmHWM {:?}", start.elapsed(), server.memory("VmHWM"));
+    println!(
+        "20 000 streams opened and reset: sent {sent:?}, {:?}, VmHWM {:?}",
+        start.elapsed(),
+        server.memory("VmHWM")
+    );
     assert!(start.elapsed() < PATIENCE);
     is_well(&server);
 }
@@ -277,7 +296,10 @@ fn crowd(server: &Server) -> Vec<TcpStream> {
 
 #[test]
 fn ten_thousand_connections_keep_nobody_from_being_served() {
-    let server = Server::start(THREE, &["--max-connections", "12000", "--header-timeout", "60", "--idle-timeout", "60"]);
+    let server = Server::start(
+        THREE,
+        &["--max-connections", "12000", "--header-timeout", "60", "--idle-timeout", "60"],
+    );
     let before = server.memory("VmRSS");
     let (waits, crowd) = thread::scope(|scope| {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
@@ -308,7 +330,11 @@ fn ten_thousand_connections_keep_nobody_from_being_served() {
         sorted[sorted.len() / 2],
         sorted[sorted.len() - 1]
     );
-    println!("VmRSS before {before:?}, with all {:?}, VmHWM {:?}", server.memory("VmRSS"), server.memory("VmHWM"));
+    println!(
+        "VmRSS before {before:?}, with all {:?}, VmHWM {:?}",
+        server.memory("VmRSS"),
+        server.memory("VmHWM")
+    );
     assert!(sorted.len() > 10 && sorted[sorted.len() - 1] < Duration::from_secs(5));
     if let (Some(before), Some(most)) = (before, server.memory("VmHWM")) {
         let each = most.saturating_sub(before) / count.max(1);

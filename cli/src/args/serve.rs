@@ -115,6 +115,10 @@ pub struct ServeArgs {
     #[arg(long, value_enum, value_name = "FIELD", default_value_t = OriginalArg::Either)]
     pub original: OriginalArg,
 
+    /// The fields that tell a client how it stands; several are possible
+    #[arg(long, value_enum, value_name = "FAMILY", default_values_t = [FieldsArg::Draft])]
+    pub fields: Vec<FieldsArg>,
+
     /// Do not read the policy again when its file changes, only on SIGHUP
     #[arg(long)]
     pub no_watch: bool,
@@ -245,6 +249,19 @@ pub enum OriginalArg {
     XOriginalUri,
     /// X-Forwarded-Uri, as Traefik sends
     XForwardedUri,
+}
+
+/// A family of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FieldsArg {
+    /// RateLimit and RateLimit-Policy, of the draft of the IETF
+    Draft,
+    /// X-RateLimit-Limit, -Remaining and -Reset, in seconds from now
+    XSeconds,
+    /// The same, in seconds since 1970
+    XEpoch,
+    /// The same as XSeconds, with all limits behind the nearest
+    XEnvoy,
 }
 
 /// How the log is written.

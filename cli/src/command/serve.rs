@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use tidegate::http::{ClientAddress, Extractor, Forwarding, OnMissing, Source};
+use tidegate::http::{Answering, ClientAddress, Dialect, Extractor, Forwarding, OnMissing, Source};
 use tidegate::policy::EntityType;
 
 use super::Failure;
@@ -21,6 +21,12 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
         file: (args.policy.as_os_str() != DEFAULT).then_some(args.policy),
         follows: !args.no_watch,
         listen: args.listen,
+        answering: Answering::new().dialects(args.fields.iter().map(|family| match family {
+            FieldsArg::Draft => Dialect::Draft,
+            FieldsArg::XSeconds => Dialect::XSeconds,
+            FieldsArg::XEpoch => Dialect::XEpoch,
+            FieldsArg::XEnvoy => Dialect::XEnvoy,
+        })),
         reading,
         bounds,
         log: match args.log {

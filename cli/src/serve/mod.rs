@@ -56,6 +56,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// How requests to `/auth` are read.
     pub reading: Reading,
+    /// How verdicts are told to clients.
+    pub answering: Answering,
     /// What clients may take.
     pub bounds: Bounds,
     /// How the log is written.
@@ -112,7 +114,7 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
     let refusals = log::Refusals::new().map_err(|error| format!("the log: {error}"))?;
     let app = Arc::new(App {
         policy: Arc::new(policy),
-        answering: Answering::default(),
+        answering: settings.answering,
         reading: settings.reading,
         bounds,
         metrics: Metrics::new(),

@@ -41,7 +41,8 @@ impl Server {
     /// Starts one with this policy, at a free port.
     pub(crate) fn start(policy: &str, args: &[&str]) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let name = format!("tidegate-serve-{}-{:?}-{}", std::process::id(), thread::current().id(), now.as_nanos());
+        let name =
+            format!("tidegate-serve-{}-{:?}-{}", std::process::id(), thread::current().id(), now.as_nanos());
         let folder = std::env::temp_dir().join(name.replace(['(', ')'], ""));
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join("policy.toml");
