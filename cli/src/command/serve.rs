@@ -8,7 +8,9 @@ use tidegate::policy::EntityType;
 
 use super::Failure;
 use super::policy::{DEFAULT, load_policy};
-use crate::args::{Color, ForwardingArg, LogArg, OnMissingArg, OriginalArg, PartArg, PartSource, ServeArgs};
+use crate::args::{
+    Color, FieldsArg, ForwardingArg, LogArg, OnMissingArg, OriginalArg, PartArg, PartSource, ServeArgs,
+};
 use crate::replay::policy::mapping::Part;
 use crate::serve::{Bounds, LogFormat, Original, Reading, Settings, run};
 
