@@ -64,7 +64,7 @@ async fn every_part_of_a_check_reaches_the_policy() {
     let policy = r#"
 [[rule]]
 name = "all"
-match = { api = "play", attributes = { mode = "ranked" } }
+match = { api = "play", attribute = { mode = "ranked" } }
 key = "title+namespace+client_ip/32/64+attribute:mode+entity"
 limit = { window = "5/1h" }
 cost = "request"
@@ -168,7 +168,7 @@ async fn proxies_are_told_in_their_own_ways() {
     let policy = r#"
 [[rule]]
 name = "writes"
-match = { api = "/a", attributes = { method = "POST" } }
+match = { api = "/a", attribute = { method = "POST" } }
 key = "client_ip"
 limit = { rate = "1/m", burst = 1 }
 "#;
@@ -284,7 +284,7 @@ async fn other_families_of_fields_may_be_asked_for() {
 
 #[tokio::test]
 async fn errors_have_one_shape() {
-    let server = Server::start(THREE, &[]);
+    let server = Server::start(&THREE.replace("burst = 3", "burst = 300"), &[]);
     assert_eq!(server.get("/nothing").await.status, StatusCode::NOT_FOUND);
     assert!(server.get("/authx").await.problem().contains("/check"));
     for (method, path, allow) in

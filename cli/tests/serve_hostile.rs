@@ -221,7 +221,7 @@ fn broken_frames_end_their_connection_alone() {
 
 #[test]
 fn streams_that_are_reset_at_once_end_the_connection() {
-    let server = Server::start(THREE, &SHORT);
+    let server = Server::start(THREE, &[]);
     let start = Instant::now();
     let mut stream = server.connect();
     let mut bytes = [PREFACE, &frame(4, 0, 0, &[])].concat();
@@ -236,7 +236,8 @@ fn streams_that_are_reset_at_once_end_the_connection() {
         start.elapsed(),
         server.memory("VmHWM")
     );
-    assert!(start.elapsed() < PATIENCE);
+    // Long before any time is up.
+    assert!(start.elapsed() < Duration::from_secs(5));
     is_well(&server);
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::State;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -92,10 +92,14 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 async fn read(body: Body, bytes_max: usize) -> Result<Bytes, Response<Body>> {
+    let too_long = || problem(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body may have {bytes_max} bytes"));
+    // A client that tells the length need not send what nobody will read.
+    if body.size_hint().lower() > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
+        return Err(too_long());
+    }
     to_bytes(body, bytes_max).await.map_err(|error| {
-        let is_too_long = error.source().is_some_and(|source| source.is::<LengthLimitError>());
-        if is_too_long {
-            problem(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body may have {bytes_max} bytes"))
+        if error.source().is_some_and(|source| source.is::<LengthLimitError>()) {
+            too_long()
         } else {
             problem(StatusCode::BAD_REQUEST, "the body ended before its time")
         }
