@@ -13,7 +13,7 @@ pub(super) fn follow(app: &Arc<App>, path: &Path) -> Option<Watch> {
     let (told, mut is_first) = (Arc::clone(app), true);
     let watch = watch(Arc::clone(&app.policy), path, move |event| {
         // The first look at the file finds what was read a moment ago.
-        let is_as_read = event.as_ref().is_ok_and(|changes| changes_nothing(changes));
+        let is_as_read = event.as_ref().is_ok_and(changes_nothing);
         if !(std::mem::take(&mut is_first) && is_as_read) {
             tell(&told, &event);
         }
