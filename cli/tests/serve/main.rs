@@ -3,16 +3,18 @@
 #![cfg(all(unix, feature = "serve"))]
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod auth;
+#[path = "../served/mod.rs"]
 mod served;
+mod stops;
 
-use std::io::Write;
 use std::time::Duration;
 
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::json;
-use served::{Answer, PATIENCE, Server, THREE, to_end, wait_until};
+use served::{Answer, PATIENCE, Server, THREE, wait_until};
 
 fn ask(method: &str, path: &str, fields: &[(&str, &str)]) -> Request<String> {
     let request = Request::builder().method(method).uri(path);
@@ -164,125 +166,6 @@ async fn bad_input_is_told_and_counts_nothing() {
 }
 
 #[tokio::test]
-async fn proxies_are_told_in_their_own_ways() {
-    let policy = r#"
-[[rule]]
-name = "writes"
-match = { api = "/a", attribute = { method = "POST" } }
-key = "client_ip"
-limit = { rate = "1/m", burst = 1 }
-"#;
-    let server = Server::start(policy, &[]);
-    // Each from an address of its own, as a proxy on this machine says.
-    let forms = [
-        ("GET", "/auth", vec![("x-original-uri", "/a?b"), ("x-original-method", "POST")], "192.0.2.1"),
-        ("GET", "/auth", vec![("x-forwarded-uri", "/a?b"), ("x-forwarded-method", "POST")], "192.0.2.2"),
-        ("POST", "/auth/a?b", vec![], "192.0.2.3"),
-    ];
-    for (method, path, mut fields, address) in forms {
-        fields.push(("x-forwarded-for", address));
-        let allowed = server.send(ask(method, path, &fields)).await;
-        assert_eq!((allowed.status, &*allowed.body), (StatusCode::OK, ""), "{path}");
-        let refused = server.send(ask(method, path, &fields)).await;
-        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{path} {fields:?}");
-        assert_eq!(refused.field("retry-after"), "60");
-        assert_eq!(allowed.field("ratelimit"), "\"bucket\";r=0;t=60");
-        refused.problem();
-    }
-    // Other methods and paths have no rule.
-    let reads = [("x-original-uri", "/a"), ("x-original-method", "GET"), ("x-forwarded-for", "192.0.2.1")];
-    assert_eq!(server.send(ask("GET", "/auth", &reads)).await.status, StatusCode::OK);
-    assert_eq!(
-        server.send(ask("POST", "/auth/b", &[("x-forwarded-for", "192.0.2.1")])).await.status,
-        StatusCode::OK
-    );
-    // Nothing says what was asked for, or two fields say two things.
-    assert!(server.get("/auth").await.problem().contains("nothing says what was asked for"));
-    let two = [("x-original-uri", "/a"), ("x-forwarded-uri", "/b")];
-    assert!(server.send(ask("GET", "/auth", &two)).await.problem().contains("contradict"));
-}
-
-#[tokio::test]
-async fn a_refusal_has_the_status_that_a_proxy_takes() {
-    let server = Server::start(&THREE.replace("burst = 3", "burst = 1"), &["--map", "user=x-user-id"]);
-    let fields = [("x-original-uri", "/"), ("x-user-id", "ada")];
-    assert_eq!(server.send(ask("GET", "/auth?status=403", &fields)).await.status, StatusCode::OK);
-    for (path, status) in
-        [("/auth", 429), ("/auth?status=429", 429), ("/auth?status=403", 403), ("/auth?status=401", 401)]
-    {
-        let refused = server.send(ask("GET", path, &fields)).await;
-        assert_eq!(refused.status.as_u16(), status, "{path}");
-    }
-    for query in ["status=200", "status=", "stat=403", "status=403&x"] {
-        let answer = server.send(ask("GET", &format!("/auth?{query}"), &fields)).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-        assert!(answer.problem().contains("403"), "{query}");
-    }
-}
-
-#[tokio::test]
-async fn parts_are_read_where_the_command_line_says() {
-    let policy = r#"
-[[rule]]
-name = "one"
-key = "user+title+attribute:key"
-limit = { rate = "1/m", burst = 5 }
-cost = "request"
-"#;
-    let args =
-        "--map user=bearer --map title=x-title --map attribute:key='k' --map cost=x-cost --on-missing refuse";
-    let server = Server::start(policy, &args.split(' ').collect::<Vec<_>>());
-    let whole = [("authorization", "Bearer s3cret"), ("x-title", "chess"), ("x-cost", "5")];
-    assert_eq!(server.send(ask("GET", "/auth/x", &whole)).await.status, StatusCode::OK);
-    assert_eq!(server.send(ask("GET", "/auth/x", &whole)).await.status, StatusCode::TOO_MANY_REQUESTS);
-    let other = [("authorization", "Bearer other"), ("x-title", "chess"), ("x-cost", "5")];
-    assert_eq!(server.send(ask("GET", "/auth/x", &other)).await.status, StatusCode::OK);
-    let odd = [("authorization", "Bearer other"), ("x-title", "chess"), ("x-cost", "-5")];
-    assert!(server.send(ask("GET", "/auth/x", &odd)).await.problem().contains("cost is \"-5\""));
-    let lacking = server.send(ask("GET", "/auth/x", &whole[1..])).await;
-    assert!(lacking.status == StatusCode::BAD_REQUEST && lacking.problem().contains("user"));
-    let fields = [("x-original-uri", "/x"), ("x-title", "chess")];
-    assert_eq!(server.send(ask("GET", "/auth?status=403", &fields)).await.status, StatusCode::FORBIDDEN);
-    assert!(!server.log().contains("s3cret"));
-}
-
-#[tokio::test]
-async fn what_a_request_lacks_may_be_let_through() {
-    let one = THREE.replace("burst = 3", "burst = 1");
-    let server = Server::start(&one, &["--map", "user=x-user-id", "--on-missing", "allow"]);
-    for _ in 0..5 {
-        assert_eq!(server.get("/auth/x").await.status, StatusCode::OK);
-    }
-    // By itself the address stands in.
-    let server = Server::start(&one, &["--map", "user=x-user-id"]);
-    let from = |address| ask("GET", "/auth/x", &[("x-forwarded-for", address)]);
-    assert_eq!(server.send(from("192.0.2.1")).await.status, StatusCode::OK);
-    assert_eq!(server.send(from("192.0.2.1")).await.status, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(server.send(from("192.0.2.2")).await.status, StatusCode::OK);
-}
-
-#[tokio::test]
-async fn proxies_that_are_not_trusted_are_not_believed() {
-    let policy = THREE.replace("\"user\"", "\"client_ip\"").replace("burst = 3", "burst = 1");
-    let server = Server::start(&policy, &["--trust-proxy", "10.0.0.0/8"]);
-    let from = |address| ask("GET", "/auth/x", &[("x-forwarded-for", address)]);
-    assert_eq!(server.send(from("192.0.2.1")).await.status, StatusCode::OK);
-    assert_eq!(server.send(from("192.0.2.2")).await.status, StatusCode::TOO_MANY_REQUESTS);
-    let server = Server::start(&policy, &["--forwarding", "forwarded"]);
-    let from = |address: &str| ask("GET", "/auth/x", &[("forwarded", &format!("for={address}"))]);
-    assert_eq!(server.send(from("192.0.2.1")).await.status, StatusCode::OK);
-    assert_eq!(server.send(from("192.0.2.2")).await.status, StatusCode::OK);
-}
-
-#[tokio::test]
-async fn other_families_of_fields_may_be_asked_for() {
-    let server = Server::start(THREE, &["--fields", "x-seconds", "--map", "user=x-user-id"]);
-    let answer = server.send(ask("GET", "/auth/x", &[("x-user-id", "ada")])).await;
-    assert_eq!((answer.field("ratelimit"), answer.field("x-ratelimit-limit")), ("", "3"));
-    assert_eq!((answer.field("x-ratelimit-remaining"), answer.field("x-ratelimit-reset")), ("2", "60"));
-}
-
-#[tokio::test]
 async fn errors_have_one_shape() {
     let server = Server::start(&THREE.replace("burst = 3", "burst = 300"), &[]);
     assert_eq!(server.get("/nothing").await.status, StatusCode::NOT_FOUND);
@@ -298,113 +181,6 @@ async fn errors_have_one_shape() {
         assert_eq!(server.send(ask(method, "/auth/x", &[])).await.status, StatusCode::OK, "{method}");
     }
     assert_eq!(server.get("/health").await.json(), json!({"status": "ready"}));
-}
-
-#[tokio::test]
-async fn a_changed_file_is_put_in_force() {
-    let server = Server::start(THREE, &[]);
-    let limit = async || {
-        let json = server.check(r#"{"api": "x", "user": "ada", "cost": 1}"#).await.json();
-        json["rules"][0]["limits"][0]["windows"][0]["limit"].as_u64()
-    };
-    assert_eq!(limit().await, Some(3));
-    server.rename_policy(&THREE.replace("burst = 3", "burst = 30"));
-    server.wait_for_log("policy in force");
-    assert_eq!(limit().await, Some(30));
-    // Broken twice over: each mistake is told, and the rules stay.
-    server.rename_policy(&THREE.replace("rate", "rat").replace("key", "kez"));
-    server.wait_for_log("did you mean \\\"rate\\\"?");
-    server.wait_for_log("did you mean \\\"key\\\"?");
-    assert_eq!(limit().await, Some(30));
-    assert_eq!(server.metric("tidegate_policy_reloads_total").await, 1.0);
-    assert_eq!(server.metric("tidegate_policy_reload_failures_total").await, 1.0);
-}
-
-#[tokio::test]
-async fn sighup_reads_the_policy_again() {
-    let server = Server::start(THREE, &["--no-watch", "--log", "json"]);
-    server.rename_policy(&THREE.replace("burst = 3", "burst = 30"));
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(!server.log().contains("in force"), "nobody watches");
-    server.signal("-HUP");
-    server.wait_for_log("policy in force");
-    server.rename_policy("nonsense");
-    server.signal("-HUP");
-    server.wait_for_log("the rules before it stay in force");
-    let json = server.check(r#"{"api": "x", "user": "ada"}"#).await.json();
-    assert_eq!(json["rules"][0]["limits"][0]["windows"][0]["limit"], 30);
-    for line in server.log().lines() {
-        assert!(
-            serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line["level"].is_string()),
-            "{line}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn what_runs_is_finished_before_the_end() {
-    let mut server = Server::start(THREE, &[]);
-    let body = r#"{"api": "x", "user": "ada"}"#;
-    let mut under_way = server.connect();
-    let head = format!(
-        "POST /check HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{{",
-        body.len()
-    );
-    under_way.write_all(head.as_bytes()).unwrap();
-    // A connection whose request has begun, and one that nobody uses.
-    let mut begun = server.connect();
-    begun.write_all(b"GET /health HTTP/1.1\r\nhost: t\r\n").unwrap();
-    let mut idle = server.connect();
-    idle.write_all(b"GET /health HTTP/1.1\r\nhost: t\r\n\r\n").unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    server.signal("-TERM");
-    server.wait_for_log("stopping");
-    assert!(to_end(&mut idle).contains("ready"));
-    wait_until("no more connections", || std::net::TcpStream::connect(server.address).is_err());
-    under_way.write_all(&body.as_bytes()[1..]).unwrap();
-    let answer = to_end(&mut under_way);
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"allowed\":true"), "{answer}");
-    begun.write_all(b"\r\n").unwrap();
-    let answer = to_end(&mut begun);
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("stopping"), "{answer}");
-    assert_eq!(server.ended(), Some(0), "{}", server.log());
-}
-
-#[tokio::test]
-async fn health_says_so_before_the_end() {
-    let mut server = Server::start(THREE, &["--stop-delay", "2"]);
-    server.signal("-INT");
-    server.wait_for_log("stopping");
-    let health = server.get("/health").await;
-    assert_eq!(
-        (health.status, health.json()),
-        (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "stopping"}))
-    );
-    assert_eq!(server.check(r#"{"api": "x"}"#).await.status, StatusCode::OK);
-    assert_eq!(server.ended(), Some(0));
-}
-
-#[tokio::test]
-async fn what_does_not_end_is_cut_off() {
-    let head =
-        b"POST /check HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
-    let mut server = Server::start(THREE, &["--stop-timeout", "0.3"]);
-    let mut stuck = server.connect();
-    stuck.write_all(head).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
-    server.signal("-TERM");
-    assert_eq!(server.ended(), Some(0));
-    assert!(server.log().contains("cut off"), "{}", server.log());
-
-    // Nobody waits after a second signal.
-    let mut server = Server::start(THREE, &["--stop-timeout", "60", "--request-timeout", "60"]);
-    let mut stuck = server.connect();
-    stuck.write_all(head).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
-    server.signal("-TERM");
-    server.wait_for_log("stopping");
-    server.signal("-INT");
-    assert_eq!(server.ended(), Some(130));
 }
 
 #[tokio::test]
