@@ -121,7 +121,7 @@ pub(crate) fn serve(contestant: Contestant) -> Result<(), Box<dyn Error>> {
     })
 }
 
-fn layer(policy: &str) -> Result<RateLimitLayer<Extractor>, Box<dyn Error>> {
+fn layer(policy: &str) -> Result<RateLimitLayer, Box<dyn Error>> {
     let policy = Arc::new(Policy::new(Rules::from_toml(policy, "bench.toml")?)?);
     let user = Extractor::default().user(Source::Header(HeaderName::from_static(USER)));
     Ok(RateLimitLayer::new(policy).extract(user))
