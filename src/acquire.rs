@@ -53,8 +53,13 @@ async fn wait(account: impl Account, cost: u64, timeout: Option<Duration>) -> Re
         }
     }
 
-    let too_late =
-        || Denied { snapshot: account.peek().snapshot, cost, reason: Reason::Exhausted, room_at_ns: 0 };
+    let too_late = || Denied {
+        snapshot: account.peek().snapshot,
+        cost,
+        reason: Reason::Exhausted,
+        room_at_ns: 0,
+        is_counted: false,
+    };
     let (mut seat, before) = queues.sit(hash, cost);
     if timeout.is_some_and(|timeout| least_wait(&standing, before + u128::from(cost)) > timeout) {
         return Err(too_late());

@@ -204,6 +204,8 @@ pub struct Denied {
     /// For [`Reason::Full`]: the limiter's time in nanoseconds at which a slot may become free; `u64::MAX`
     /// if that is beyond the horizon.
     pub(crate) room_at_ns: u64,
+    /// Whether the request is among what was used, if refused ones are.
+    pub(crate) is_counted: bool,
 }
 
 impl Denied {
@@ -284,7 +286,7 @@ impl Denied {
         if matches!(self.reason, Reason::Full | Reason::Unsupported) {
             return NOBODY;
         }
-        self.snapshot.rule.refusing(self.snapshot.word, self.snapshot.moment(), self.cost)
+        self.snapshot.rule.refusing(self.snapshot.word, self.snapshot.moment(), self.cost, self.is_counted)
     }
 
     fn retry_at(&self) -> (WindowName, u64) {
