@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The path with what spells it differently taken away: octets written as `%61` are the characters that they stand for, but `/`
-/// and `%` themselves, controls and what is no UTF-8, which stay, in capitals; several `/` are one, `.` and `..` are gone (RFC 3986
+/// and `%` themselves, controls and what is no UTF-8, which stay, in capitals (a `%` without digits is `%25`); several `/` are one, `.` and `..` are gone (RFC 3986
 /// §5.2.4), and so is a `/` at the end. Borrowed where that changes nothing. Letters keep their case.
 pub(super) fn normal(path: &str) -> Cow<'_, str> {
     if is_normal(path) {
@@ -44,8 +44,8 @@ fn decoded(path: &str) -> Cow<'_, str> {
         rest = &rest[at..];
         let octets: Vec<u8> = (0..).step_by(3).map_while(|at| octet(rest, at)).collect();
         if octets.is_empty() {
-            // A `%` without its digits.
-            text.push('%');
+            // A `%` without its digits stands for itself, or what follows might make an octet of it.
+            encode(b"%", &mut text);
             rest = &rest[1..];
         }
         rest = &rest[3 * octets.len()..];

@@ -30,10 +30,11 @@ fn every_spelling_of_a_path_is_one() {
         ("/%c3%28", "/%C3("),
         ("/%00%7f%0a", "/%00%7F%0A"),
         ("/%2Bx%40y", "/+x@y"),
-        ("/%", "/%"),
-        ("/%6", "/%6"),
-        ("/%zz%61", "/%zza"),
-        ("/%é", "/%é"),
+        ("/%", "/%25"),
+        ("/%6", "/%256"),
+        ("/%zz%61", "/%25zza"),
+        ("/%%655", "/%25e5"),
+        ("/%é", "/%25é"),
         ("/A", "/A"),
         ("/a;v=1", "/a;v=1"),
         ("/...", "/..."),
@@ -48,9 +49,6 @@ proptest! {
     #[test]
     fn whatever_is_written_twice_is_the_same(path in "[/.%a2fF5eE6é ]{0,24}") {
         let once = normal(&path).into_owned();
-        // What is decoded may spell another octet only where a `%` stood without its digits.
-        let has_stray = once.match_indices('%').any(|(at, _)| octet(&once, at).is_none());
-        prop_assume!(!has_stray);
         prop_assert_eq!(normal(&once), once.as_str());
     }
 
