@@ -75,7 +75,7 @@ pub(crate) const TWO_MORE: &str = r#"
 [[rule]]
 name = "address"
 key = "client_ip"
-limit = { burst = "1000000000/15s", sustain = "1000000000/5m" }
+limit = { window = "1000000000/1m" }
 
 [[rule]]
 name = "all"

@@ -29,7 +29,7 @@ impl Script {
             "local n = 0\n\
              function request()\n\
              \x20   n = (n + 1) % 10000\n\
-             \x20   return wrk.format('GET', wrk.path, {{ ['{USER}'] = 'user-' .. n, ['Host'] = 'localhost' }})\n\
+             \x20   return wrk.format('GET', wrk.path, {{ ['{USER}'] = 'user-' .. n, ['Host'] = 'localhost', ['X-Original-URI'] = '/' }})\n\
              end\n\
              function done(summary, latency)\n\
              \x20   local e = summary.errors\n\
