@@ -63,8 +63,8 @@ impl<C: Clock> Core<C> {
                 snapshot: standing.snapshot,
                 cost,
                 reason: Reason::Unsupported,
-                room_at_ns: 0,
-                place_ns: 0,
+                back_at_ns: 0,
+                is_counted: false,
             });
         }
         self.engine.note_debts();
@@ -88,7 +88,9 @@ impl<C: Clock> Core<C> {
             .map_err(|full| self.no_room(full, key.fingerprint, cost))?;
         let Ordered { done, ns, owner, .. } = ordered;
         let decided = Decided { outcome: done.outcome, next: done.next };
-        let pass = self.respond(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)?;
+        let pass = self
+            .respond(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)
+            .map_err(|denied| Denied { is_counted: false, ..denied })?;
         Ok(Receipt {
             snapshot: Snapshot { is_steady: false, ..pass.snapshot },
             limiter: self.number,

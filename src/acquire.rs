@@ -57,8 +57,8 @@ async fn wait(account: impl Account, cost: u64, timeout: Option<Duration>) -> Re
         snapshot: account.peek().snapshot,
         cost,
         reason: Reason::Exhausted,
-        room_at_ns: 0,
-        place_ns: 0,
+        back_at_ns: 0,
+        is_counted: false,
     };
     let (mut seat, before) = queues.sit(hash, cost);
     if timeout.is_some_and(|timeout| least_wait(&standing, before + u128::from(cost)) > timeout) {

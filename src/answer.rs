@@ -214,11 +214,11 @@ pub struct Denied {
     pub(crate) snapshot: Snapshot,
     pub(crate) cost: u64,
     pub(crate) reason: Reason,
-    /// For [`Reason::Full`]: the limiter's time in nanoseconds at which a slot may become free; `u64::MAX`
-    /// if that is beyond the horizon.
-    pub(crate) room_at_ns: u64,
-    /// The limiter's time in nanoseconds at which it is to come back, where the refused are staggered; else 0.
-    pub(crate) place_ns: u64,
+    /// The limiter's time in nanoseconds at which, for [`Reason::Full`], a slot may become free (`u64::MAX` if that is beyond
+    /// the horizon); and for [`Reason::Exhausted`] where the refused are staggered, it is to come back (else 0).
+    pub(crate) back_at_ns: u64,
+    /// Whether the request is among what was used, if refused ones are.
+    pub(crate) is_counted: bool,
 }
 
 impl Denied {
@@ -265,8 +265,8 @@ impl Denied {
     pub fn retry_after(&self) -> Option<Duration> {
         match self.reason {
             Reason::TooLarge | Reason::Unsupported => None,
-            Reason::Full if self.room_at_ns == u64::MAX => None,
-            Reason::Full => Some(Duration::from_nanos(self.room_at_ns.saturating_sub(self.snapshot.ns))),
+            Reason::Full if self.back_at_ns == u64::MAX => None,
+            Reason::Full => Some(Duration::from_nanos(self.back_at_ns.saturating_sub(self.snapshot.ns))),
             Reason::Exhausted => self.snapshot.wait(self.retry_at().1),
         }
     }
@@ -282,7 +282,7 @@ impl Denied {
     ///
     /// What is read here was settled when the request was refused: reading it twice takes no second place.
     pub fn retry_after_staggered(&self) -> Option<Duration> {
-        let place = Duration::from_nanos(self.place_ns.saturating_sub(self.snapshot.ns));
+        let place = Duration::from_nanos(self.back_at_ns.saturating_sub(self.snapshot.ns));
         self.retry_after().map(|wait| wait.max(place))
     }
 
@@ -314,7 +314,7 @@ impl Denied {
         if matches!(self.reason, Reason::Full | Reason::Unsupported) {
             return NOBODY;
         }
-        self.snapshot.rule.refusing(self.snapshot.word, self.snapshot.moment(), self.cost)
+        self.snapshot.rule.refusing(self.snapshot.word, self.snapshot.moment(), self.cost, self.is_counted)
     }
 
     fn retry_at(&self) -> (WindowName, u64) {

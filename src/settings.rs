@@ -187,15 +187,15 @@ impl<C: Clock> Core<C> {
         }
         let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
         let has_place = reason == Reason::Exhausted && self.stagger.is_on();
-        let place_ns = if has_place { self.stagger.place(fingerprint, snapshot.refused(cost)) } else { 0 };
-        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, room_at_ns: 0, place_ns })
+        let back_at_ns = if has_place { self.stagger.place(fingerprint, snapshot.refused(cost)) } else { 0 };
+        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns, is_counted: true })
     }
 
     /// What a new key is told for which there is no room: it stands as a fresh one.
     pub(crate) fn no_room(&self, full: Full, fingerprint: u64, cost: u64) -> Denied {
         let Standing { snapshot } =
             self.standing_in(self.engine.era_in(full.tier), (0, full.ns), fingerprint);
-        Denied { snapshot, cost, reason: Reason::Full, room_at_ns: full.room_at_ns, place_ns: 0 }
+        Denied { snapshot, cost, reason: Reason::Full, back_at_ns: full.room_at_ns, is_counted: false }
     }
 
     /// What `peek` tells of a word, by a tier's rule.

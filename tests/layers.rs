@@ -5,7 +5,8 @@
 //! other in one direction only. `sync.rs` alone names atomics and loom, `time/clock.rs` alone quanta,
 //! `table/papaya_map.rs` alone papaya, `snapshot/frame.rs` alone crc32fast,
 //! `policy/config/toml_text.rs` alone toml and its parser, `policy/config/reader.rs` alone strsim,
-//! `policy/reload.rs` alone crossbeam-epoch, `policy/watch.rs` alone the crate notify.
+//! `policy/reload.rs` alone crossbeam-epoch, `policy/watch.rs` alone the crate notify, `http/` alone the crates http, bytes and those
+//! of its servers, each in one file. The modules of `http/` stand in rows of their own.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -29,7 +30,7 @@ const ROWS: [&[&str]; 12] = [
 ];
 
 /// What only one module and those below it may name, and the module's path.
-const HOMES: [(&str, &str); 11] = [
+const HOMES: [(&str, &str); 19] = [
     ("sync::atomic", "sync"),
     ("loom", "sync"),
     ("zerocopy", "sync"),
@@ -42,6 +43,24 @@ const HOMES: [(&str, &str); 11] = [
     ("crossbeam_epoch", "policy/reload"),
     // The crate; a module of that name (see the rows) would need another spelling here.
     ("notify", "policy/watch"),
+    // The crates of these names as `use` names them: a module is called so, and many a variable.
+    ("use http", "http"),
+    ("use bytes", "http"),
+    ("ipnet", "http/client"),
+    ("sha2", "http/source"),
+    ("axum", "http/head"),
+    ("http_body", "http/layer"),
+    ("tower_layer", "http/layer"),
+    ("tower_service", "http/layer"),
+];
+
+/// The modules of `http` from the top down; `http/mod.rs` stands above them.
+const ROWS_OF_HTTP: [&[&str]; 5] = [
+    &["layer"],
+    &["extract"],
+    &["source"],
+    &["answering", "client", "facts", "head", "path"],
+    &["forwarded"],
 ];
 
 /// A source file: its path below `src/`, and its text.
@@ -190,7 +209,44 @@ fn first_names(text: &str) -> Vec<String> {
 }
 
 fn row_of(module: &str) -> Option<usize> {
-    ROWS.iter().position(|row| row.contains(&module))
+    row_in(&ROWS, module)
+}
+
+fn row_in(rows: &[&[&str]], module: &str) -> Option<usize> {
+    rows.iter().position(|row| row.contains(&module))
+}
+
+/// Everything in files of `http` that breaks the order of its modules: each names others by `super::`, and only those in rows below.
+fn violations_in_http(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| source.is_in("http") && source.path != "http/mod.rs") {
+        let path = &source.path;
+        let module = source.module();
+        let Some(row) = row_in(&ROWS_OF_HTTP, module[1]) else {
+            // The tests of a module stand beside it.
+            if !path.ends_with("_tests.rs") {
+                found.push(format!("{path} stands in no row of http"));
+            }
+            continue;
+        };
+        let climb = "super::".repeat(module.len() - 1);
+        for (at, _) in source.text.match_indices(&climb) {
+            if source.text[..at].ends_with("super::") {
+                continue;
+            }
+            for name in first_names(&source.text[at + climb.len()..]) {
+                let is_own = name == module[1];
+                let is_up = row_in(&ROWS_OF_HTTP, &name).is_some_and(|other| other <= row);
+                if is_up && !is_own {
+                    found.push(format!("{path} points at {name}, which does not stand below it"));
+                }
+            }
+        }
+        if names(&source.text, "crate::http") {
+            found.push(format!("{path} names a neighbour through the root"));
+        }
+    }
+    found
 }
 
 /// Everything in `sources` that breaks the order, one sentence each.
@@ -263,6 +319,29 @@ fn arrows_point_down_only() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+#[test]
+fn modules_of_http_point_down_only() {
+    let mut sources = Vec::new();
+    sources_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut sources);
+    assert!(sources.iter().any(|source| source.path == "http/layer.rs"));
+    let found = violations_in_http(&sources);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+
+    for (path, text, expected) in [
+        ("http/facts.rs", "use super::extract::Extract;", "points at extract"),
+        ("http/head.rs", "use super::{path, answering::Fields};", "points at path"),
+        ("http/answering/fields.rs", "use super::super::layer::Cost;", "points at layer"),
+        ("http/extract.rs", "use crate::http::layer::Cost;", "through the root"),
+        ("http/cookies.rs", "", "stands in no row"),
+    ] {
+        let found = violations_in_http(&[Source::new(path, text)]);
+        assert!(found.first().is_some_and(|found| found.contains(expected)), "{path}: {text}: {found:?}");
+    }
+    let fine =
+        Source::new("http/layer.rs", "use super::{extract::Extract, facts::Facts}; use super::head::Head;");
+    assert!(violations_in_http(&[fine]).is_empty());
+}
+
 /// The swap of a policy under its readers is the one thing that the compiler cannot check.
 #[test]
 fn only_the_reload_of_a_policy_is_unsafe() {
@@ -300,6 +379,10 @@ fn a_violation_is_caught() {
         ("policy/engine.rs", "use crossbeam_epoch::pin;", "names crossbeam_epoch"),
         ("policy/file.rs", "fn f(error: notify::Error) {}", "names notify"),
         ("snapshot/mod.rs", "use crate::limiter::Builder;", "points up to limiter"),
+        ("policy/key.rs", "use http::HeaderMap;", "names use http"),
+        ("answer.rs", "use bytes::Bytes;", "names use bytes"),
+        ("http/facts.rs", "use ipnet::IpNet;", "names ipnet"),
+        ("http/layer.rs", "fn f(path: axum::extract::MatchedPath) {}", "names axum"),
     ];
     for (path, text, expected) in fixtures {
         let found = violations(&[Source::new(path, text)]);
@@ -332,6 +415,8 @@ fn what_is_allowed_is_not_caught() {
         ("error.rs", "const S: &str = \"crate::table \\\" papaya\"; /* use crate::exact; */"),
         ("limit.rs", "use crate::time::Timebase; mod tests { use super::*; }"),
         ("exact.rs", "use other_crate::thing; fn bloom() {}"),
+        ("lib.rs", "pub mod http; #[cfg(any())] mod bytes;"),
+        ("http/layer.rs", "use http::{Request, Response}; use bytes::Bytes; use http_body::Body;"),
     ];
     for (path, text) in fixtures {
         let found = violations(&[Source::new(path, text)]);

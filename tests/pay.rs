@@ -167,6 +167,8 @@ fn take_counts_no_refusal() {
         (denied.reason(), denied.observed(), denied.retry_after()),
         (Reason::Exhausted, 2, Some(secs(60)))
     );
+    // Though 2 of 2 are no more than are allowed.
+    assert!(denied.windows()[0].refuses);
     assert_eq!(limiter.take("a", 3).unwrap_err().reason(), Reason::TooLarge);
     assert_eq!(limiter.peek("a").windows()[0].observed, 2);
     assert_eq!(limiter.take("a", 0).unwrap().charged(), 0);

@@ -19,7 +19,7 @@ fn what_a_check_makes_is_small() {
         ("Decided", size_of::<Decided>(), 16),
         ("Option<Charged>", size_of::<Option<Charged>>(), 24),
         ("Pass", size_of::<Pass>(), 96),
-        ("Denied", size_of::<Denied>(), 128),
+        ("Denied", size_of::<Denied>(), 120),
         ("Ticking", size_of::<Ticking>(), 8),
         ("Limit", size_of::<Limit>(), 72),
     ];

@@ -7,9 +7,17 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::sample::BUNDLED_SEED;
 
 mod replay;
+#[cfg(feature = "serve")]
+mod serve;
 
 pub use replay::{Align, ReplayArgs};
 use replay::{REPLAY_AFTER, REPLAY_AFTER_LONG, REPLAY_LONG};
+#[cfg(feature = "serve")]
+pub use serve::{
+    FieldsArg, ForwardingArg, LogArg, OnMissingArg, OriginalArg, PartArg, PartSource, ServeArgs,
+};
+#[cfg(feature = "serve")]
+use serve::{SERVE_AFTER, SERVE_AFTER_LONG, SERVE_LONG};
 
 /// Rate limits that hold, tried on your own traffic
 #[derive(Debug, Parser)]
@@ -32,6 +40,10 @@ pub enum Command {
     /// Check policy files, and tell what their rules mean
     #[command(long_about = CHECK_LONG, after_help = CHECK_AFTER, after_long_help = CHECK_AFTER_LONG)]
     Check(CheckArgs),
+    /// Decide requests over HTTP: for programs, and for nginx, Traefik and Envoy
+    #[cfg(feature = "serve")]
+    #[command(long_about = SERVE_LONG, after_help = SERVE_AFTER, after_long_help = SERVE_AFTER_LONG)]
+    Serve(ServeArgs),
     /// Write the access log that the bundled sample was made with
     #[command(hide = true)]
     SampleLog(SampleLogArgs),
@@ -218,8 +230,16 @@ mod tests {
 
     #[test]
     fn what_is_to_be_typed_fits_narrow_terminals() {
-        let texts =
-            [REPLAY_AFTER, REPLAY_AFTER_LONG, BENCH_AFTER, BENCH_AFTER_LONG, CHECK_AFTER, CHECK_AFTER_LONG];
+        let mut texts = vec![
+            REPLAY_AFTER,
+            REPLAY_AFTER_LONG,
+            BENCH_AFTER,
+            BENCH_AFTER_LONG,
+            CHECK_AFTER,
+            CHECK_AFTER_LONG,
+        ];
+        #[cfg(feature = "serve")]
+        texts.extend([SERVE_AFTER, SERVE_AFTER_LONG]);
         let lines = texts.into_iter().flat_map(str::lines);
         let typed = lines.filter(|line| line.contains("  tidegate ") || line.contains(" | "));
         let widths: Vec<usize> = typed.map(str::len).collect();

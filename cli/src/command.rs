@@ -3,6 +3,8 @@
 mod bench;
 mod check;
 mod policy;
+#[cfg(feature = "serve")]
+mod serve;
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -26,6 +28,8 @@ pub fn run() -> ExitCode {
         Command::Replay(args) => replay(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Check(args) => check::check(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::serve(args),
         Command::SampleLog(args) => sample_log(&args),
     };
     match result {

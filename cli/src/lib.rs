@@ -8,6 +8,7 @@
 //! report/            text · policy · comparison · table · bars · chart · scaling · svg · json
 //! replay/            engine · summary · timeline · policy/      bench/     workload · rounds · figures
 //! log/               source · read · line · records · csv · time          sample/   scenes
+//! serve/             accept · connection · routes · check · auth · reload · metrics · log
 //! args · progress · key · limit_spec
 //! ```
 
@@ -21,5 +22,7 @@ mod progress;
 pub mod replay;
 pub mod report;
 pub mod sample;
+#[cfg(feature = "serve")]
+pub mod serve;
 
 pub use command::run;

@@ -41,7 +41,7 @@ impl<C: Clock> Count<'_, C> {
         }
         let is_too_large = standing.windows().iter().any(|window| self.cost > window.limit);
         let reason = if is_too_large { Reason::TooLarge } else { Reason::Exhausted };
-        Err(Denied { snapshot, cost: self.cost, reason, room_at_ns: 0, place_ns: 0 })
+        Err(Denied { snapshot, cost: self.cost, reason, back_at_ns: 0, is_counted: false })
     }
 
     fn charge(&self) -> Answer {

@@ -240,11 +240,12 @@ impl Rule {
         }
     }
 
-    /// Which parts refused a request of `cost` at `moment`, from the word that the refusal left behind.
-    pub fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
+    /// Which parts refused a request of `cost` at `moment`, from the word that the refusal left behind, in which it is counted or
+    /// not: what is only tried never is, whatever the rule says of refusals.
+    pub fn refusing(&self, left: u64, moment: u64, cost: u64, is_counted: bool) -> Refusing {
         match &self.kind {
             Kind::Bucket(_) => Refusing { first: true, sustain: false },
-            Kind::Windows(windows) => windows.refusing(left, moment, cost),
+            Kind::Windows(windows) => windows.refusing(left, moment, cost, is_counted),
         }
     }
 

@@ -224,8 +224,8 @@ impl Sliding {
         self.layout.pack(SlidingCounts { current, ..counts })
     }
 
-    pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
-        let cost = if self.count_refused && self.fits(cost) { 0 } else { cost }; // else it is in the count already
+    pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64, is_counted: bool) -> Refusing {
+        let cost = if self.count_refused && is_counted && self.fits(cost) { 0 } else { cost }; // else it is in the count already
         let used = self.used(&self.at(left, moment));
         Refusing { first: used.saturating_add(cost) > self.limit, sustain: false }
     }

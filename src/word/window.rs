@@ -220,13 +220,13 @@ impl Windowed {
         })
     }
 
-    pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
+    pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64, is_counted: bool) -> Refusing {
         // The sustain limit is no lower.
         if cost > self.burst {
             return Refusing { first: true, sustain: cost > self.sustain };
         }
         let counts = self.counts_at(left, moment);
-        let cost = if self.count_refused { 0 } else { cost }; // else it is among them already
+        let cost = if self.count_refused && is_counted { 0 } else { cost }; // else it is among them already
         Refusing { first: counts.burst + cost > self.burst, sustain: counts.sustain + cost > self.sustain }
     }
 

@@ -30,10 +30,10 @@ impl Windows {
         }
     }
 
-    pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64) -> Refusing {
+    pub(super) fn refusing(&self, left: u64, moment: u64, cost: u64, is_counted: bool) -> Refusing {
         match self {
-            Self::Fixed(windowed) => windowed.refusing(left, moment, cost),
-            Self::Sliding(sliding) => sliding.refusing(left, moment, cost),
+            Self::Fixed(windowed) => windowed.refusing(left, moment, cost, is_counted),
+            Self::Sliding(sliding) => sliding.refusing(left, moment, cost, is_counted),
         }
     }
 

@@ -7,7 +7,7 @@ use tidegate::http::{Answering, Body, Dialect, Names};
 use tidegate::policy::{KeyPart, Policy, Request, Rule, Rules};
 use tidegate::{Limit, Manual, Rate, SingleLimiter, Window};
 
-use super::{ask, field, lines, policy, policy_of, secs, text};
+use super::{ask, field, json, lines, policy, policy_of, secs, text};
 
 /// Class: `Retry-After: 0`, for a wait that is rounded down, and clients that come back at once.
 #[test]
@@ -197,4 +197,18 @@ fn a_step_back_is_a_wait_and_no_more() {
     clock.set(secs(40));
     let told = lines(&Answering::new().fields(&policy.check(&request)));
     assert_eq!(told[1..], [r#"ratelimit: "bucket";r=0;t=61"#, "retry-after: 61"]);
+}
+
+/// A refusal that was not counted left the window at its limit and not above it, and so named no policy that it violated.
+#[test]
+fn what_refuses_is_named_where_refusals_do_not_count() {
+    for (limit, name) in [("{ window = '2/1m' }", "window"), ("{ sliding = '2/1m' }", "sliding")] {
+        let (policy, _) = policy(&format!(
+            "counting = 'all-or-nothing'\n[[rule]]\nname = 'x'\nkey = 'global'\non_refusal = 'count'\nlimit = {limit}\n"
+        ));
+        for verdict in [ask(&policy, &Request::new("x"), 3), policy.peek(&Request::new("x"))] {
+            let refusal = Answering::new().body(Body::Problem).refusal(&verdict, &HeaderMap::new());
+            assert_eq!(json(&refusal)["violated-policies"], serde_json::json!([name]));
+        }
+    }
 }

@@ -23,11 +23,11 @@ use crate::replay::policy::trial::validate;
 use crate::report;
 
 /// What the command line calls the policy that comes with tidegate.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 
 /// A policy that can be built, and where it came from.
-struct Named {
-    rules: Rules,
+pub(super) struct Named {
+    pub(super) rules: Rules,
     from: String,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn replay(args: &ReplayArgs, policy: &Path) -> Result<ExitCode, Failu
     Ok(ended(&source.to_string(), incomplete.as_deref(), lines, skipped, format.name()))
 }
 
-fn load_policy(path: &Path) -> Result<Named, Failure> {
+pub(super) fn load_policy(path: &Path) -> Result<Named, Failure> {
     let from = printable(&path.to_string_lossy());
     let (rules, from) = if path.as_os_str() == DEFAULT {
         (Rules::default_policy(), "the default policy".to_owned())

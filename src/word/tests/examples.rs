@@ -32,7 +32,7 @@ fn saturated_counts_refuse_and_never_carry() {
         let refused = rule.decide(saturated, now, 1);
         assert_eq!(refused.next, saturated);
         assert_eq!(refused.outcome, Outcome::Exhausted);
-        assert_eq!(rule.refusing(saturated, now, 1), Refusing { first: true, sustain: true });
+        assert_eq!(rule.refusing(saturated, now, 1, true), Refusing { first: true, sustain: true });
     }
 }
 
@@ -103,7 +103,7 @@ fn saturated_counts_of_a_sliding_window_refuse_and_never_carry() {
     assert_eq!(refused, Decided { outcome: Outcome::Exhausted, next: word });
     let part = rule.parts(word, at(900_000))[0];
     assert_eq!((part.used, part.used_max), (layout.count_max(), layout.count_max()));
-    assert_eq!(rule.refusing(word, at(900_000), 1), Refusing { first: true, sustain: false });
+    assert_eq!(rule.refusing(word, at(900_000), 1, true), Refusing { first: true, sustain: false });
     let next = rule.decide(word, at(901_000), 1);
     assert_eq!(next.outcome, Outcome::Exhausted);
     let counts = SlidingCounts { window: 901, previous: layout.count_max(), current: 1 };
@@ -226,7 +226,7 @@ fn a_refusal_names_the_windows_that_it_comes_from() {
             let later = rule.time().units(915 * SECOND);
             for (cost, refusing) in [(4, burst), (5, burst), (6, both)] {
                 assert_eq!(rule.decide(0, now, cost), Decided { outcome: Outcome::TooLarge, next: 0 });
-                assert_eq!(rule.refusing(0, now, cost), refusing);
+                assert_eq!(rule.refusing(0, now, cost, true), refusing);
             }
             assert_eq!(rule.retry_at(0, now, 3), (WindowName::Burst, now), "nothing to wait for");
             let used = rule.decide(0, now, 3);
@@ -235,7 +235,7 @@ fn a_refusal_names_the_windows_that_it_comes_from() {
                 let decided = rule.decide(word, moment, cost);
                 assert_eq!(decided.outcome, Outcome::Exhausted);
                 let waits_for = rule.retry_at(decided.next, moment, cost).0;
-                (decided.next, rule.refusing(decided.next, moment, cost), waits_for)
+                (decided.next, rule.refusing(decided.next, moment, cost, true), waits_for)
             };
             if count_refused {
                 // 3 + 1, then 3 + 2, then 3 + 3 of 3 and 5.
@@ -262,11 +262,11 @@ fn a_refusal_names_the_windows_that_it_comes_from() {
     let now = equal.time().units(900 * SECOND);
     assert_eq!(equal.decide(0, now, 3).outcome, Outcome::Pass, "all of both");
     assert_eq!(equal.decide(0, now, 4).outcome, Outcome::TooLarge);
-    assert_eq!(equal.refusing(0, now, 4), both);
+    assert_eq!(equal.refusing(0, now, 4, true), both);
     let single = rule(Limit::window(Window::new(3, Duration::from_secs(15))));
     let now = single.time().units(900 * SECOND);
     let word = single.decide(single.decide(0, now, 3).next, now, 1).next;
-    assert_eq!(single.refusing(word, now, 1), burst);
+    assert_eq!(single.refusing(word, now, 1, true), burst);
     assert_eq!(single.retry_at(word, now, 1).0, WindowName::Window);
 }
 

@@ -85,7 +85,7 @@ impl FromStr for Part {
 }
 
 /// The spelling that comes nearest, if one is near.
-fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let rated = known.map(|name| (strsim::jaro_winkler(&text.to_lowercase(), &name.to_lowercase()), name));
     rated
         .filter(|(score, _)| *score > 0.8)

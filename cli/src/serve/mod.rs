@@ -1,0 +1,227 @@
+//! `tidegate serve`: a policy behind HTTP.
+//!
+//! ```text
+//! accept       connections as they come, and each request of them in time
+//! connection   one of them: HTTP/1.1 or HTTP/2, and an end for who is too slow
+//! routes       which path is answered by what
+//! check        POST /check; input: its body; json: the same as it was written
+//! auth         /auth, for proxies
+//! problem      errors as clients are told them
+//! reload       other rules      stop   signals
+//! bounds · metrics · log
+//! ```
+//!
+//! Requests are decided where they are read, by one call that waits for nobody; the only thing that a request may wait for is
+//! its own body.
+
+mod accept;
+mod auth;
+mod bounds;
+mod check;
+mod connection;
+mod input;
+mod json;
+mod log;
+mod metrics;
+mod problem;
+mod reload;
+mod routes;
+mod stop;
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use auth::{Original, Reading};
+pub use bounds::{Bounds, HEADER_BYTES_MIN};
+pub use log::LogFormat;
+use metrics::{Asked, Metrics};
+use stop::Signals;
+use tidegate::http::Answering;
+use tidegate::policy::{Policy, Request, Rules, Verdict};
+use tokio::runtime::Runtime;
+use tokio::sync::{Semaphore, watch};
+
+/// What the server is asked to be.
+#[derive(Debug)]
+pub struct Settings {
+    /// The rules to begin with.
+    pub rules: Rules,
+    /// The file that they are from; none for those that come with tidegate.
+    pub file: Option<PathBuf>,
+    /// Whether to follow the file.
+    pub follows: bool,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How requests to `/auth` are read.
+    pub reading: Reading,
+    /// How verdicts are told to clients.
+    pub answering: Answering,
+    /// What clients may take.
+    pub bounds: Bounds,
+    /// How the log is written.
+    pub log: LogFormat,
+    /// Whether the log is coloured where it is text.
+    pub is_coloured: bool,
+}
+
+/// What all requests share.
+struct App {
+    policy: Arc<Policy>,
+    answering: Answering,
+    reading: Reading,
+    bounds: Bounds,
+    metrics: Metrics,
+    refusals: log::Refusals,
+    /// Places for requests that are under way.
+    requests: Semaphore,
+    /// Whether those who ask are told that the server stops; it may go on for a while.
+    announced: watch::Sender<bool>,
+    /// Whether connections are to end.
+    stopping: connection::Stopping,
+}
+
+impl App {
+    /// The policy has decided.
+    fn decided(&self, by: Asked, request: &Request<'_>, verdict: &Verdict) {
+        self.metrics.decided(by, verdict);
+        if !verdict.is_allowed() {
+            self.refusals.add(request, verdict);
+        }
+    }
+}
+
+/// Serves until a signal stops it; the status to end with.
+///
+/// # Errors
+/// What kept the server from its beginning, in words.
+pub fn run(settings: Settings) -> Result<u8, String> {
+    log::begin(settings.log, settings.is_coloured);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no threads: {error}"))?;
+    let status = serve(&runtime, settings);
+    // What still runs was told to stop, and had its time.
+    runtime.shutdown_background();
+    status
+}
+
+fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
+    let (stop, stopping) = watch::channel(false);
+    let mut bounds = settings.bounds;
+    bounds.connections_max = affordable(bounds.connections_max);
+    let policy = Policy::new(settings.rules).map_err(|error| format!("the policy: {error}"))?;
+    let refusals = log::Refusals::new().map_err(|error| format!("the log: {error}"))?;
+    let app = Arc::new(App {
+        policy: Arc::new(policy),
+        answering: settings.answering,
+        reading: settings.reading,
+        bounds,
+        metrics: Metrics::new(),
+        refusals,
+        requests: Semaphore::new(bounds::REQUESTS_MAX),
+        announced: watch::Sender::new(false),
+        stopping,
+    });
+    let file = settings.file;
+    runtime.block_on(async {
+        // Heard before anybody is told that there is a server.
+        let signals = Signals::new().map_err(|error| format!("no signals: {error}"))?;
+        let unbound = |error: io::Error| format!("cannot listen at {}: {error}", settings.listen);
+        let listener = accept::listen(settings.listen).map_err(unbound)?;
+        let address = listener.local_addr().map_err(unbound)?;
+        tracing::info!(%address, connections_max = bounds.connections_max, "listening");
+        // Nobody need read it.
+        _ = writeln!(io::stdout(), "http://{address}");
+        let watch = match &file {
+            Some(file) if settings.follows => reload::follow(&app, file),
+            _ => None,
+        };
+        let places = Arc::new(Semaphore::new(bounds.connections_max));
+        let router = routes::router(Arc::clone(&app));
+        let accepting = tokio::spawn(accept::accept(Arc::clone(&app), router, listener, Arc::clone(&places)));
+        let status = until_stopped(&app, file, signals, &stop, accepting, &places).await;
+        drop(watch);
+        app.refusals.end();
+        Ok(status)
+    })
+}
+
+/// Waits for a signal to stop, and then for what runs.
+async fn until_stopped(
+    app: &Arc<App>,
+    file: Option<PathBuf>,
+    mut signals: Signals,
+    stop: &watch::Sender<bool>,
+    accepting: tokio::task::JoinHandle<()>,
+    places: &Arc<Semaphore>,
+) -> u8 {
+    while signals.next().await == stop::Asked::Reload {
+        let (app, file) = (Arc::clone(app), file.clone());
+        // Reading and building take their time; nobody waits for them here.
+        tokio::task::spawn_blocking(move || reload::again(&app, file.as_deref()));
+    }
+    let bounds = &app.bounds;
+    tracing::info!(connections = app.metrics.connections.get(), "stopping");
+    let finish = async {
+        app.announced.send_replace(true);
+        tokio::time::sleep(bounds.stop_delay).await;
+        accepting.abort();
+        _ = accepting.await;
+        stop.send_replace(true);
+        let all = u32::try_from(bounds.connections_max).unwrap_or(u32::MAX);
+        _ = places.acquire_many(all).await;
+    };
+    tokio::select! {
+        finished = tokio::time::timeout(bounds.stop_delay + bounds.stop_timeout, finish) => {
+            match finished {
+                Ok(()) => tracing::info!("stopped"),
+                Err(_) => tracing::warn!(connections = app.metrics.connections.get(), "stopped; connections were cut off"),
+            }
+            0
+        }
+        status = again(&mut signals) => {
+            tracing::warn!("ended at once");
+            status
+        }
+    }
+}
+
+/// The status of a second signal to stop.
+async fn again(signals: &mut Signals) -> u8 {
+    loop {
+        if let stop::Asked::Stop(status) = signals.next().await {
+            return u8::try_from(status).unwrap_or(1);
+        }
+    }
+}
+
+/// As many connections as there can be open files, of those that are asked for; raises the limit of the process as far as it may.
+#[cfg(unix)]
+fn affordable(connections: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = u64::try_from(connections).unwrap_or(u64::MAX).saturating_add(bounds::FILES_KEPT);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        // Where it may not be raised, there are fewer connections.
+        _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum });
+    }
+    let Some(files) = getrlimit(Resource::Nofile).current else { return connections };
+    let possible = usize::try_from(files.saturating_sub(bounds::FILES_KEPT)).unwrap_or(usize::MAX).max(1);
+    if possible < connections {
+        tracing::warn!(
+            connections,
+            possible,
+            "fewer connections than asked for: the limit of open files is too low"
+        );
+    }
+    connections.min(possible)
+}
+
+/// Elsewhere a connection is no file.
+#[cfg(not(unix))]
+fn affordable(connections: usize) -> usize {
+    connections
+}

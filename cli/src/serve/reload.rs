@@ -1,0 +1,59 @@
+//! Other rules while requests are decided: when the policy's file changes, and on SIGHUP.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tidegate::policy::{Changes, ReloadError, Watch, watch};
+
+use super::App;
+use crate::key::printable;
+
+/// Follows the file until what this returns is dropped; `None`, and a line in the log, if that cannot be.
+pub(super) fn follow(app: &Arc<App>, path: &Path) -> Option<Watch> {
+    let (told, mut is_first) = (Arc::clone(app), true);
+    let watch = watch(Arc::clone(&app.policy), path, move |event| {
+        // The first look at the file finds what was read a moment ago.
+        let is_as_read = event.as_ref().is_ok_and(changes_nothing);
+        if !(std::mem::take(&mut is_first) && is_as_read) {
+            tell(&told, &event);
+        }
+    });
+    watch.inspect_err(|error| tracing::warn!("{}; SIGHUP reads it", printable(&error.to_string()))).ok()
+}
+
+/// Reads the file again, on SIGHUP.
+pub(super) fn again(app: &App, path: Option<&Path>) {
+    match path {
+        Some(path) => tell(app, &app.policy.reload(path)),
+        None => tracing::info!("the default policy has no file to read again"),
+    }
+}
+
+fn changes_nothing(changes: &Changes) -> bool {
+    changes.changed.is_empty() && changes.anew.is_empty() && changes.removed.is_empty()
+}
+
+fn tell(app: &App, event: &Result<Changes, ReloadError>) {
+    match event {
+        Ok(changes) => {
+            app.metrics.reloads.inc();
+            let list = |names: &[String]| printable(&names.join(", "));
+            tracing::info!(
+                kept = list(&changes.kept),
+                changed = list(&changes.changed),
+                anew = list(&changes.anew),
+                removed = list(&changes.removed),
+                "policy in force"
+            );
+        }
+        Err(error) => {
+            app.metrics.reload_failures.inc();
+            for line in error.to_string().lines() {
+                tracing::error!(
+                    mistake = printable(line),
+                    "policy is wrong; the rules before it stay in force"
+                );
+            }
+        }
+    }
+}
