@@ -7,6 +7,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::sample::BUNDLED_SEED;
 
 mod replay;
+mod storm;
+
+pub use storm::StormArgs;
+use storm::{STORM_AFTER, STORM_AFTER_LONG, STORM_LONG};
 
 pub use replay::{Align, ReplayArgs};
 use replay::{REPLAY_AFTER, REPLAY_AFTER_LONG, REPLAY_LONG};
@@ -29,6 +33,9 @@ pub enum Command {
     /// Measure how many checks a second this machine can do
     #[command(long_about = BENCH_LONG, after_help = BENCH_AFTER, after_long_help = BENCH_AFTER_LONG)]
     Bench(BenchArgs),
+    /// Play a retry storm against limits, and show how each bears it
+    #[command(long_about = STORM_LONG, after_help = STORM_AFTER, after_long_help = STORM_AFTER_LONG)]
+    Storm(StormArgs),
     /// Check policy files, and tell what their rules mean
     #[command(long_about = CHECK_LONG, after_help = CHECK_AFTER, after_long_help = CHECK_AFTER_LONG)]
     Check(CheckArgs),
@@ -218,9 +225,11 @@ mod tests {
 
     #[test]
     fn what_is_to_be_typed_fits_narrow_terminals() {
-        let texts =
-            [REPLAY_AFTER, REPLAY_AFTER_LONG, BENCH_AFTER, BENCH_AFTER_LONG, CHECK_AFTER, CHECK_AFTER_LONG];
-        let lines = texts.into_iter().flat_map(str::lines);
+        let texts = [
+            [REPLAY_AFTER, REPLAY_AFTER_LONG, BENCH_AFTER, BENCH_AFTER_LONG],
+            [CHECK_AFTER, CHECK_AFTER_LONG, STORM_AFTER, STORM_AFTER_LONG],
+        ];
+        let lines = texts.into_iter().flatten().flat_map(str::lines);
         let typed = lines.filter(|line| line.contains("  tidegate ") || line.contains(" | "));
         let widths: Vec<usize> = typed.map(str::len).collect();
         assert!(widths.len() > 10 && widths.iter().all(|width| *width <= 50), "{widths:?}");

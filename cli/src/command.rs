@@ -2,7 +2,9 @@
 
 mod bench;
 mod check;
+mod kept;
 mod policy;
+mod storm;
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -25,6 +27,7 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Replay(args) => replay(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Storm(args) => storm::storm(&args),
         Command::Check(args) => check::check(&args),
         Command::SampleLog(args) => sample_log(&args),
     };

@@ -21,5 +21,6 @@ mod progress;
 pub mod replay;
 pub mod report;
 pub mod sample;
+pub mod storm;
 
 pub use command::run;
