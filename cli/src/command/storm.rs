@@ -41,8 +41,7 @@ pub(super) fn storm(args: &StormArgs) -> Result<ExitCode, Failure> {
     })?;
 
     if let Some(mut kept) = svg {
-        let written =
-            report::storm_svg(&report).and_then(|drawing| kept.file.write_all(drawing.as_bytes()));
+        let written = report::storm_svg(&report).and_then(|drawing| kept.file.write_all(drawing.as_bytes()));
         kept.written(written)?;
     }
     #[cfg(feature = "png")]

@@ -101,7 +101,12 @@ impl<'a> DrawingBackend for Pixels<'a> {
         self.bitmap.draw_pixel(at, colour)
     }
 
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Done<Self::ErrorType> {
+    fn draw_text<S: BackendTextStyle>(
+        &mut self,
+        text: &str,
+        style: &S,
+        at: BackendCoord,
+    ) -> Done<Self::ErrorType> {
         let colour = style.color();
         // The size of a typeface is that of its em, here as in SVG.
         let em = self.font.units_per_em().unwrap_or(1_000.0);
@@ -139,7 +144,12 @@ impl<'a> DrawingBackend for Pixels<'a> {
         Ok(())
     }
 
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Done<Self::ErrorType> {
+    fn draw_line<S: BackendStyle>(
+        &mut self,
+        from: BackendCoord,
+        to: BackendCoord,
+        style: &S,
+    ) -> Done<Self::ErrorType> {
         self.bitmap.draw_line(from, to, style)
     }
 

@@ -21,7 +21,11 @@ struct Column {
 /// The columns, in the order in which a narrow page keeps them.
 const COLUMNS: [Column; 9] = [
     Column { over: ["", "peak"], wide: 7, of: |figures| times(figures.peak_second) },
-    Column { over: ["in", "period"], wide: 7, of: |figures| figures.peak_period.map_or("-".to_owned(), times) },
+    Column {
+        over: ["in", "period"],
+        wide: 7,
+        of: |figures| figures.peak_period.map_or("-".to_owned(), times),
+    },
     Column { over: ["", "wave"], wide: 6, of: |figures| times(figures.second_wave) },
     Column { over: ["", "wasted"], wide: 7, of: |figures| shown(figures.refusals_per_success) },
     Column { over: ["", "served"], wide: 8, of: |figures| format!("{:.0} s", figures.all_served_s) },
@@ -79,7 +83,8 @@ fn lines(out: &mut String, report: &Report, width: usize) -> std::fmt::Result {
     }
     writeln!(out)?;
     for (at, name) in ["", "wait"].into_iter().enumerate() {
-        let over: String = columns.iter().map(|Column { over, wide, .. }| format!("{:>wide$}", over[at])).collect();
+        let over: String =
+            columns.iter().map(|Column { over, wide, .. }| format!("{:>wide$}", over[at])).collect();
         let line = format!("{INDENT}{name:<NAMES_WIDE$}{over}");
         writeln!(out, "{DIM}{}{DIM:#}", line.trim_end())?;
     }

@@ -15,10 +15,10 @@ use crate::storm::figures::{Figures, Slot};
 use crate::storm::scenario::Scenario;
 
 /// In units of the drawing, as are all lengths here.
-const SIZE: (i32, i32) = (800, 720);
+const SIZE: (i32, i32) = (800, 740);
 const LEFT: i32 = 62;
 const RIGHT: i32 = 12;
-const TOP: i32 = 92;
+const TOP: i32 = 112;
 const BOTTOM: i32 = 54;
 const BETWEEN: (i32, i32) = (12, 30);
 
@@ -73,14 +73,14 @@ where
     }
 
     fn line(&self, points: impl IntoIterator<Item = (f64, f64)>, colour: RGBColor, wide: u32) -> Drawn {
-        let points: Vec<_> = points.into_iter().map(|point| self.scaled(point)).collect();
+        let points = straight(points.into_iter().map(|point| self.scaled(point)));
         let style = colour.stroke_width(wide * self.scale.unsigned_abs());
         self.root.draw(&PathElement::new(points, style))?;
         Ok(())
     }
 
     fn area(&self, points: impl IntoIterator<Item = (f64, f64)>, colour: RGBColor) -> Drawn {
-        let points: Vec<_> = points.into_iter().map(|point| self.scaled(point)).collect();
+        let points = straight(points.into_iter().map(|point| self.scaled(point)));
         self.root.draw(&Polygon::new(points, colour.filled()))?;
         Ok(())
     }
@@ -92,6 +92,22 @@ where
         self.root.draw(&Text::new(text, (at.0 * self.scale, at.1 * self.scale), style))?;
         Ok(())
     }
+}
+
+/// Without the points in the middle of a horizontal line, which nobody sees.
+fn straight(points: impl Iterator<Item = (i32, i32)>) -> Vec<(i32, i32)> {
+    let mut kept: Vec<(i32, i32)> = Vec::new();
+    for point in points {
+        if let [.., (_, first), last] = &mut kept[..]
+            && *first == last.1
+            && last.1 == point.1
+        {
+            *last = point;
+        } else {
+            kept.push(point);
+        }
+    }
+    kept
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a picture is some thousand pixels wide")]
@@ -112,11 +128,12 @@ struct Scale {
 
 impl Scale {
     fn new(report: &Report) -> Self {
-        let Scenario { storm, limits, .. } = &report.scenario;
+        let Scenario { traffic, storm, limits, .. } = &report.scenario;
         let from_s = storm.at_s.saturating_sub(CALM_S);
         let all = report.contestants.iter();
         let longest = all.clone().map(|figures| figures.timeline.len() as u64).max().unwrap_or(1);
-        let until_s = longest.min(storm.at_s + STORM_S_MAX).max(from_s + 1);
+        // What is left when nobody new comes any more is not the storm.
+        let until_s = longest.min(storm.at_s + STORM_S_MAX).min(traffic.length_s).max(storm.at_s + 1);
         let step_s = (until_s - from_s).div_ceil(SLOTS_MAX);
         let capacity = limits.capacity_per_s as f64;
         let mut scale = Scale { most: 1.0, from_s, until_s, step_s, storm_s: storm.at_s, capacity };
@@ -168,12 +185,13 @@ where
             }
             if row == 0 {
                 let title = match wait {
-                    Wait::None => "told no wait".to_owned(),
-                    other => format!("{} waits", other.title()),
+                    Wait::None => "told no wait",
+                    Wait::PeriodEnd => "told the period's end",
+                    Wait::Exact => "told the exact wait",
+                    Wait::Staggered => "told staggered waits",
                 };
-                let at = (corner.0 + width, corner.1 - 6);
-                let at = if column == 0 { (at.0, at.1 - 18) } else { at };
-                canvas.text(&title, at, 13, (HPos::Right, VPos::Bottom), false)?;
+                let at = (corner.0 + width / 2, corner.1 - 26);
+                canvas.text(title, at, 13, (HPos::Center, VPos::Bottom), false)?;
             }
         }
     }
@@ -245,7 +263,8 @@ where
     let (width, height) = (f64::from(place.size.0), f64::from(place.size.1));
     let (right, bottom) = (left + width, top + height);
     let x = |second: u64| {
-        left + width * (second.min(scale.until_s) - scale.from_s) as f64 / (scale.until_s - scale.from_s) as f64
+        left + width * (second.min(scale.until_s) - scale.from_s) as f64
+            / (scale.until_s - scale.from_s) as f64
     };
     // Less than one request a second is at the bottom.
     let y = |per_s: f64| bottom - height * (per_s.max(1.0).log10() / scale.most).min(1.0);
@@ -261,7 +280,8 @@ where
     for second in round_seconds(scale.until_s - scale.storm_s) {
         let at = x(scale.storm_s + second);
         canvas.line([(at, bottom), (at, bottom + 4.0)], INK, 1)?;
-        if place.last {
+        // Half of a label at the very edge would stand in the next panel's.
+        if place.last && at < right - 12.0 {
             let label = second.to_string();
             let under = (pixel(at), pixel(bottom) + 7);
             canvas.text(&label, under, 12, (HPos::Center, VPos::Top), false)?;
@@ -269,11 +289,13 @@ where
     }
 
     let slots = scale.slots(figures);
-    let line = |of: fn((f64, f64)) -> f64| slots.iter().flat_map(move |&(from_s, slot)| {
-        // A step: what happened in a slot happened in all of it.
-        let height = y(of(slot));
-        [(x(from_s), height), (x(from_s + scale.step_s), height)]
-    });
+    let line = |of: fn((f64, f64)) -> f64| {
+        slots.iter().flat_map(move |&(from_s, slot)| {
+            // A step: what happened in a slot happened in all of it.
+            let height = y(of(slot));
+            [(x(from_s), height), (x(from_s + scale.step_s), height)]
+        })
+    };
     canvas.area([(left, bottom)].into_iter().chain(line(offered)).chain([(right, bottom)]), OFFERED)?;
     canvas.line(line(|slot| slot.1), REFUSED, 1)?;
     canvas.line(line(|slot| slot.0), ADMITTED, 1)?;
@@ -297,4 +319,25 @@ fn round_seconds(length_s: u64) -> Vec<u64> {
     const STEPS_S: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
     let step_s = STEPS_S.into_iter().find(|step_s| length_s / step_s <= 4).unwrap_or(2_000);
     (0..=length_s).step_by(usize::try_from(step_s).unwrap_or(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn horizontal_lines_have_two_ends() {
+        let steps = [(0, 5), (1, 5), (1, 5), (2, 5), (2, 9), (3, 9), (3, 5)];
+        assert_eq!(straight(steps.into_iter()), [(0, 5), (2, 5), (2, 9), (3, 9), (3, 5)]);
+        assert_eq!(straight([(0, 1), (4, 1)].into_iter()), [(0, 1), (4, 1)]);
+    }
+
+    #[test]
+    fn axes_have_round_numbers() {
+        assert_eq!(round_seconds(510), [0, 200, 400]);
+        assert_eq!(round_seconds(4), [0, 1, 2, 3, 4]);
+        assert_eq!(round_seconds(0), [0]);
+        let shown: Vec<String> = (0..=6).map(labelled).collect();
+        assert_eq!(shown, ["1", "10", "100", "1k", "10k", "100k", "1e6"]);
+    }
 }

@@ -87,7 +87,8 @@ pub struct Bucket {
 
 impl Bucket {
     fn new(tokens: u64, seconds: u64, scenario: &Scenario) -> Self {
-        let of_time = u128::from(tokens) * u128::from(scenario.limits.burst_ms) / (u128::from(seconds) * 1_000);
+        let of_time =
+            u128::from(tokens) * u128::from(scenario.limits.burst_ms) / (u128::from(seconds) * 1_000);
         let of_time = u64::try_from(of_time).unwrap_or(u64::MAX);
         Bucket { tokens, seconds, burst: of_time.max(scenario.limits.burst_min) }
     }

@@ -143,7 +143,7 @@ impl<'a> Tally<'a> {
             self.timeline.resize(second + 1, Slot::default());
         }
         count(&mut self.timeline[second], passed);
-        let manner = self.cast.manners[attempt.caller as usize];
+        let manner = self.cast.manner(attempt.caller);
         if passed {
             self.peak_second.add(attempt.at_ns);
             self.peak_period.add(attempt.at_ns);
@@ -275,8 +275,7 @@ mod tests {
     #[test]
     fn jains_index_by_hand() {
         let of = |shares: &[(u64, u64)]| {
-            let fared: Vec<Fared> =
-                shares.iter().map(|&(in_time, asked)| Fared { asked, in_time }).collect();
+            let fared: Vec<Fared> = shares.iter().map(|&(in_time, asked)| Fared { asked, in_time }).collect();
             jain(&fared)
         };
         assert_eq!(of(&[(2, 2), (5, 5)]), 1.0);

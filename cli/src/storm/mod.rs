@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Nothing here decides a request: [`tidegate`]'s limiters do, on a clock that the play moves. A seed repeats a play to the
-//! nanosecond, on any machine: all draws are whole numbers.
+//! nanosecond: all draws are whole numbers. (Only where other clients are refused by buckets of their own and told staggered
+//! waits does the engine's hash matter, which is that of a kind of processor.)
 
 pub mod cast;
 pub mod contestant;

@@ -93,11 +93,16 @@ pub fn play(
         match answer {
             Answer::Passed if left > 0 => {
                 let next_ns = at_ns + ms(scenario.storm.pace_ms);
-                play.begin(Request { first_ns: next_ns, refusals: 0, left: left - 1, ..play.requests[number] });
+                play.begin(Request {
+                    first_ns: next_ns,
+                    refusals: 0,
+                    left: left - 1,
+                    ..play.requests[number]
+                });
             }
             Answer::Passed => {}
             Answer::Refused(told_ns) => {
-                let wait_ns = play.wait_ns(cast.manners[caller as usize], told_ns, refusals);
+                let wait_ns = play.wait_ns(cast.manner(caller), told_ns, refusals);
                 play.requests[number].refusals += 1;
                 play.put(at_ns.saturating_add(wait_ns), number);
             }
@@ -109,8 +114,7 @@ pub fn play(
 impl<'a> Play<'a> {
     fn new(scenario: &'a Scenario, cast: &'a Cast) -> Self {
         let dice = Dice::new(scenario.seed ^ PLAY);
-        let mut play =
-            Play { scenario, cast, dice, requests: Vec::new(), due: BinaryHeap::new(), number: 0 };
+        let mut play = Play { scenario, cast, dice, requests: Vec::new(), due: BinaryHeap::new(), number: 0 };
         for arrival in &cast.calm {
             let (caller, first_ns) = (arrival.caller, arrival.at_ns);
             play.begin(Request { caller, is_sync: false, left: 0, first_ns, refusals: 0 });

@@ -77,7 +77,8 @@ impl Reader<'_> {
     }
 
     fn unknown(&mut self, at: usize, what: &str, name: &str, place: &str, known: &[&str]) {
-        let nearest = nearest(name, known).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+        let nearest =
+            nearest(name, known).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
         let known = known.join(", ");
         let dot = if nearest.is_empty() { ";" } else { "" };
         self.wrong(at, format!("unknown {what} \"{name}\"{place}{nearest}{dot} Known: {known}"));

@@ -183,3 +183,30 @@ impl Scenario {
         self.storm.at_s * S
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundled_file_gives_every_field_and_means_itself() {
+        let bundled = Scenario::from_toml(DEFAULT_TOML, "storm.toml");
+        assert_eq!(bundled, Ok(Scenario::bundled()));
+        let mut bundled = Scenario::bundled();
+        for field in FIELDS.iter().chain([&SEED]) {
+            let line =
+                |line: &str| line.starts_with(&format!("{} = {}", field.name, (field.of)(&mut bundled)));
+            assert!(DEFAULT_TOML.lines().any(line), "{}", field.name);
+        }
+        assert!(DEFAULT_TOML.contains("told = \"exact\""));
+    }
+
+    #[test]
+    fn a_file_says_only_what_differs() {
+        let scenario = Scenario::from_toml("seed = 7\n[limits]\ntold = 'whole-seconds'\n", "a.toml").unwrap();
+        let mut expected = Scenario::bundled();
+        (expected.seed, expected.limits.told) = (7, Told::WholeSeconds);
+        assert_eq!(scenario, expected);
+        assert_eq!(Scenario::from_toml("", "a.toml"), Ok(Scenario::bundled()));
+    }
+}
