@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! command            what each subcommand does, step by step
-//! report/            text · policy · comparison · table · bars · chart · scaling · svg · json
+//! report/            text · policy · comparison · table · bars · chart · scaling · svg · storm · pixels · json
+//! storm/             scenario · reader · cast · contestant · play · figures
 //! replay/            engine · summary · timeline · policy/      bench/     workload · rounds · figures
 //! log/               source · read · line · records · csv · time          sample/   scenes
 //! args · progress · key · limit_spec

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use indicatif::HumanCount;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -212,7 +213,8 @@ where
     let Scenario { seed, traffic, limits, .. } = &report.scenario;
     let title = format!(
         "A retry storm of {} devices against limits of {} requests/s (seed {seed})",
-        traffic.devices, limits.capacity_per_s
+        HumanCount(traffic.devices),
+        HumanCount(limits.capacity_per_s)
     );
     canvas.text(&title, (14, 14), 15, (HPos::Left, VPos::Top), false)?;
     let (top, bottom) = (42.0, 54.0);
