@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate::{
-    Alignment, ConfigError, Denied, Limit, Limiter, Manual, Pass, Rate, SingleLimiter, Window as FixedWindow,
+    Alignment, ConfigError, Denied, Limit, Limiter, Manual, Rate, SingleLimiter, Window as FixedWindow,
 };
 
 use super::reader::size;
@@ -146,7 +146,7 @@ pub(super) struct Server {
 
 enum Guard {
     Shared(SingleLimiter<Manual>),
-    Each { partner: SingleLimiter<Manual>, others: Limiter<Manual> },
+    Each { partner: SingleLimiter<Manual>, others: Box<Limiter<Manual>> },
 }
 
 impl Server {
@@ -173,13 +173,15 @@ impl Server {
             Kind::BucketForAll => Guard::Shared(single(shares.all.limit())?),
             Kind::BucketForEach => Guard::Each {
                 partner: single(shares.partner.limit())?,
-                others: Limiter::builder(shares.other.limit())
-                    // Room enough that nobody is forgotten.
-                    .max_keys(size(scenario.traffic.others.saturating_mul(4)))
-                    .seed(HASH_SEED)
-                    .stagger(wait == Wait::Staggered)
-                    .clock(clock.clone())
-                    .build()?,
+                others: Box::new(
+                    Limiter::builder(shares.other.limit())
+                        // Room enough that nobody is forgotten.
+                        .max_keys(size(scenario.traffic.others.saturating_mul(4)))
+                        .seed(HASH_SEED)
+                        .stagger(wait == Wait::Staggered)
+                        .clock(clock.clone())
+                        .build()?,
+                ),
             },
         };
         let devices = u32::try_from(scenario.traffic.devices).unwrap_or(u32::MAX);
@@ -191,18 +193,19 @@ impl Server {
     /// one is.
     pub(super) fn decide(&self, caller: u32, at_ns: u64) -> Result<(), Option<u64>> {
         self.clock.set(Duration::from_nanos(at_ns));
-        match self.check(caller) {
-            Ok(_) => Ok(()),
-            Err(denied) => Err(self.told(&denied, at_ns)),
+        match self.refusal(caller) {
+            None => Ok(()),
+            Some(denied) => Err(self.told(&denied, at_ns)),
         }
     }
 
-    fn check(&self, caller: u32) -> Result<Pass, Denied> {
-        match &self.limiter {
+    fn refusal(&self, caller: u32) -> Option<Denied> {
+        let answer = match &self.limiter {
             Guard::Shared(limiter) => limiter.check(),
             Guard::Each { partner, .. } if caller < self.devices => partner.check(),
             Guard::Each { others, .. } => others.check(&caller),
-        }
+        };
+        answer.err()
     }
 
     fn told(&self, denied: &Denied, at_ns: u64) -> Option<u64> {
