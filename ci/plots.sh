@@ -4,4 +4,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-cargo run --release --quiet -p tidegate-cli -- storm --svg docs/storm.svg
+cargo run --release --quiet -p tidegate-cli -- storm --svg docs/storm.svg > /dev/null
