@@ -198,6 +198,7 @@ fn a_policy_of_eight_rules_allocates_nothing() {
         shadow: number == 6,
         cost: Cost::Attribute("tokens".to_owned()),
         on_refusal: OnRefusal::Count,
+        retry: None,
         warn_percent: 80,
         max_keys: 1_000,
         on_full: tidegate::OnFull::EvictLeast,

@@ -9,6 +9,10 @@ use crate::sample::BUNDLED_SEED;
 mod replay;
 #[cfg(feature = "serve")]
 mod serve;
+mod storm;
+
+pub use storm::StormArgs;
+use storm::{STORM_AFTER, STORM_AFTER_LONG, STORM_LONG};
 
 pub use replay::{Align, ReplayArgs};
 use replay::{REPLAY_AFTER, REPLAY_AFTER_LONG, REPLAY_LONG};
@@ -37,6 +41,9 @@ pub enum Command {
     /// Measure how many checks a second this machine can do
     #[command(long_about = BENCH_LONG, after_help = BENCH_AFTER, after_long_help = BENCH_AFTER_LONG)]
     Bench(BenchArgs),
+    /// Play a retry storm against limits, and show how each bears it
+    #[command(long_about = STORM_LONG, after_help = STORM_AFTER, after_long_help = STORM_AFTER_LONG)]
+    Storm(StormArgs),
     /// Check policy files, and tell what their rules mean
     #[command(long_about = CHECK_LONG, after_help = CHECK_AFTER, after_long_help = CHECK_AFTER_LONG)]
     Check(CheckArgs),
@@ -237,6 +244,8 @@ mod tests {
             BENCH_AFTER_LONG,
             CHECK_AFTER,
             CHECK_AFTER_LONG,
+            STORM_AFTER,
+            STORM_AFTER_LONG,
         ];
         #[cfg(feature = "serve")]
         texts.extend([SERVE_AFTER, SERVE_AFTER_LONG]);

@@ -2,9 +2,11 @@
 
 mod bench;
 mod check;
+mod kept;
 mod policy;
 #[cfg(feature = "serve")]
 mod serve;
+mod storm;
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -27,6 +29,7 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Replay(args) => replay(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Storm(args) => storm::storm(&args),
         Command::Check(args) => check::check(&args),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::serve(args),

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! command            what each subcommand does, step by step
-//! report/            text · policy · comparison · table · bars · chart · scaling · svg · json
+//! report/            text · policy · comparison · table · bars · chart · scaling · svg · storm · pixels · json
+//! storm/             scenario · reader · cast · contestant · play · figures
 //! replay/            engine · summary · timeline · policy/      bench/     workload · rounds · figures
 //! log/               source · read · line · records · csv · time          sample/   scenes
 //! serve/             accept · connection · routes · check · auth · reload · metrics · log
@@ -24,5 +25,6 @@ pub mod report;
 pub mod sample;
 #[cfg(feature = "serve")]
 pub mod serve;
+pub mod storm;
 
 pub use command::run;

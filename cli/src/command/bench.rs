@@ -1,13 +1,12 @@
 //! `tidegate bench`.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anstream::AutoStream;
 
+use super::kept::Kept;
 use super::{Failure, note};
 use crate::args::BenchArgs;
 use crate::bench::{self, Plan};
@@ -65,24 +64,4 @@ pub(super) fn bench(args: &BenchArgs) -> Result<ExitCode, Failure> {
         note(&format!("rounds differ by {spread:.0} %, as on a machine that is busy with something else"));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A file to keep a result in.
-struct Kept<'a> {
-    path: &'a Path,
-    file: File,
-}
-
-impl<'a> Kept<'a> {
-    fn create(path: &'a Path) -> Result<Self, Failure> {
-        File::create(path).map(|file| Kept { path, file }).map_err(|error| unwritable(path, &error))
-    }
-
-    fn written(&self, written: io::Result<()>) -> Result<(), Failure> {
-        written.map_err(|error| unwritable(self.path, &error))
-    }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::Stopped(format!("cannot write {}: {error}", path.display()))
 }

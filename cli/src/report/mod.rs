@@ -1,13 +1,17 @@
 //! Results put before the reader: as a page of text ([`text()`] of a replay, [`policy_text`] and
-//! [`comparison_text`] of one with policies, [`scaling()`] of a bench), as JSON
-//! ([`json`]) or drawn ([`svg()`]).
+//! [`comparison_text`] of one with policies, [`scaling()`] of a bench, [`storm_text`] of a storm), as JSON
+//! ([`json`]) or drawn ([`svg()`] of a bench, [`storm_svg`] of a storm).
 
 mod bars;
 mod chart;
 mod comparison;
 mod flow;
+#[cfg(feature = "png")]
+mod pixels;
 mod policy;
 mod scaling;
+mod storm;
+mod storm_drawing;
 mod svg;
 mod table;
 mod text;
@@ -20,6 +24,10 @@ use terminal_size::{Width, terminal_size};
 pub use comparison::comparison_text;
 pub use policy::policy_text;
 pub use scaling::scaling;
+pub use storm::storm_text;
+#[cfg(feature = "png")]
+pub use storm_drawing::storm_png;
+pub use storm_drawing::storm_svg;
 pub use svg::{Line, Panel, panels_svg, svg};
 pub use text::{sample_hint, text};
 

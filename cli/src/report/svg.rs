@@ -24,7 +24,7 @@ const NAME_HEIGHT_PIXELS: i32 = 18;
 const NAME_LOWEST_PIXELS: i32 = 480;
 
 /// Told apart by most eyes, in print too (after Okabe and Ito).
-const COLOURS: [RGBColor; 9] = [
+pub(super) const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -35,8 +35,8 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(110, 70, 30),
     RGBColor(20, 20, 20),
 ];
-const INK: RGBColor = RGBColor(70, 70, 70);
-const GRID: RGBColor = RGBColor(222, 222, 222);
+pub(super) const INK: RGBColor = RGBColor(70, 70, 70);
+pub(super) const GRID: RGBColor = RGBColor(222, 222, 222);
 
 /// How far the axes go on past the outermost figures, as a share of them.
 const AIR: f64 = 0.05;
@@ -90,7 +90,7 @@ pub fn panels_svg(panels: &[Panel<'_>]) -> io::Result<String> {
     Ok(document)
 }
 
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn draw(panels: &[Panel<'_>], document: &mut String) -> Drawn {
     let size = (SIZE_PIXELS.0, SIZE_PIXELS.1 * u32::try_from(panels.len())?);
@@ -145,7 +145,7 @@ fn draw_panel(panel: &Panel<'_>, area: &DrawingArea<SVGBackend<'_>, Shift>) -> D
     Ok(())
 }
 
-fn font(pixels: i32) -> FontDesc<'static> {
+pub(super) fn font(pixels: i32) -> FontDesc<'static> {
     ("sans-serif", pixels).into()
 }
 
