@@ -5,6 +5,7 @@
 
 mod served;
 
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
@@ -26,11 +27,11 @@ struct Nginx {
 impl Nginx {
     /// Starts one with the very configuration of the example, at free ports; `None`, and a note, where there is none.
     fn start(server: &Server) -> Option<Self> {
-        Self::start_as(server, |configuration| configuration)
+        Self::start_as(server.address, |configuration| configuration)
     }
 
-    /// The same, with the configuration changed.
-    fn start_as(server: &Server, change: impl Fn(String) -> String) -> Option<Self> {
+    /// The same before whatever listens at this address, with the configuration changed.
+    fn start_as(server: SocketAddr, change: impl Fn(String) -> String) -> Option<Self> {
         // Debian keeps it where only root looks by itself.
         let known = |name: &&str| Command::new(name).arg("-v").stderr(Stdio::null()).status().is_ok();
         let Some(program) = ["nginx", "/usr/sbin/nginx"].into_iter().find(known) else {
@@ -41,9 +42,7 @@ impl Nginx {
         let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let [http1, http2, application] = held.map(|listener| listener.local_addr().unwrap());
         let mut configuration = change(page("examples/nginx/nginx.conf"));
-        for (port, address) in
-            [("8080", http1), ("8081", http2), ("8082", application), ("8181", server.address)]
-        {
+        for (port, address) in [("8080", http1), ("8081", http2), ("8082", application), ("8181", server)] {
             let from = format!("127.0.0.1:{port}");
             assert!(configuration.contains(&from), "{from}");
             configuration = configuration.replace(&from, &address.to_string());
@@ -92,7 +91,6 @@ impl Nginx {
 
     /// Everything that comes back for these bytes.
     fn raw(&self, bytes: &str) -> String {
-        use std::io::Write;
         let mut stream = TcpStream::connect(self.http1).unwrap();
         stream.set_read_timeout(Some(served::PATIENCE)).unwrap();
         stream.write_all(bytes.as_bytes()).unwrap();
@@ -193,7 +191,7 @@ async fn the_applications_403_and_nginxs_own_stay_what_they_are() {
     }
     let server = server();
     let deny = |text: String| text.replace("auth_request /", "deny all; auth_request /");
-    let Some(nginx) = Nginx::start_as(&server, deny) else { return };
+    let Some(nginx) = Nginx::start_as(server.address, deny) else { return };
     for _ in 0..5 {
         let denied = nginx.get("/").await;
         assert_eq!((denied.status, denied.field("retry-after")), (StatusCode::FORBIDDEN, ""));
@@ -224,7 +222,7 @@ async fn what_a_client_writes_changes_nothing() {
         statuses.push(nginx.send(Version::HTTP_11, ask(at, fields)).await.status.as_u16());
     }
     assert_eq!(statuses, [200, 200, 200, 429, 429], "each in the name of another address");
-    assert!(server.log().contains("client_ip=\"127.0.0.1\""), "{}", server.log());
+    server.wait_for_log("client_ip=\"127.0.0.1\"");
 }
 
 #[tokio::test]
@@ -269,7 +267,10 @@ async fn without_the_server_nobody_passes_and_with_another_all_is_well() {
     for version in BOTH {
         let answer = nginx.send(version, Request::get("/").body("").unwrap()).await;
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{version:?}");
-        assert_eq!((answer.problem().as_str(), answer.field("cache-control")), ("no limit could be asked", "no-store"));
+        assert_eq!(
+            (answer.problem().as_str(), answer.field("cache-control")),
+            ("no limit could be asked", "no-store")
+        );
     }
     let second = Server::start_at(
         &first.address.to_string(),
@@ -279,14 +280,45 @@ async fn without_the_server_nobody_passes_and_with_another_all_is_well() {
     for status in [200, 200, 200, 429] {
         assert_eq!(nginx.get("/").await.status.as_u16(), status);
     }
-    // Gone and back between two requests: the connection that nginx has kept is closed, and it tries another.
     drop(second);
-    let _third = Server::start_at(
-        &first.address.to_string(),
-        &page("examples/nginx/limits.toml").replace("3/15s", "1/15s").replace("30/5m", "20/5m"),
-        &["--original", "x-original-uri"],
-    );
-    for status in [200, 429, 429] {
-        assert_eq!(nginx.get("/").await.status.as_u16(), status);
+    let never = page("examples/nginx/limits.toml").replace("limit =", "cost = 31\nlimit =");
+    let _third = Server::start_at(&first.address.to_string(), &never, &[]);
+    let refused = nginx.get("/").await;
+    assert_eq!((refused.status, refused.field("retry-after")), (StatusCode::TOO_MANY_REQUESTS, ""));
+    assert_eq!(refused.problem(), "this is more than the limit ever allows");
+}
+
+/// A connection that was kept may be closed at the very moment at which nginx asks on it; it asks on another then, and tells
+/// both statuses.
+#[tokio::test]
+async fn a_refusal_at_the_second_try_is_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let one = |text: String| text.replace("worker_processes 2", "worker_processes 1");
+    let Some(nginx) = Nginx::start_as(address, one) else { return };
+    let asked = std::thread::spawn(move || {
+        let (mut kept, _) = listener.accept().unwrap();
+        assert!(head(&mut kept).starts_with("HEAD /auth?status=403 HTTP/1.1\r\n"));
+        kept.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        let again = head(&mut kept);
+        drop(kept);
+        let (mut other, _) = listener.accept().unwrap();
+        assert_eq!(head(&mut other), again);
+        other.write_all(b"HTTP/1.1 403 Forbidden\r\nretry-after: 7\r\ncontent-length: 9\r\n\r\n").unwrap();
+    });
+    assert_eq!(nginx.get("/").await.status, StatusCode::OK);
+    let refused = nginx.get("/").await;
+    assert_eq!((refused.status, refused.field("retry-after")), (StatusCode::TOO_MANY_REQUESTS, "7"));
+    asked.join().unwrap();
+}
+
+/// The head of the next request on a connection.
+fn head(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        bytes.push(byte[0]);
     }
+    String::from_utf8(bytes).unwrap()
 }

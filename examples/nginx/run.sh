@@ -7,6 +7,7 @@
 # TIDEGATE is the command (tidegate); PREFIX=1 puts a 1 before each port, as 18080, where the ports are taken.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export no_proxy='*' NO_PROXY='*'
 tidegate=${TIDEGATE:-tidegate}
 port=127.0.0.1:${PREFIX:-}8
 # Debian keeps nginx where only root looks by itself.
@@ -17,6 +18,16 @@ for command in "$tidegate" nginx curl; do
         echo "no $command here (nginx and curl: apt-get install; tidegate: cargo install --locked --path cli, or TIDEGATE=FILE)" >&2
         exit 1
     }
+done
+
+for address in "$port"{080,081,082,181}; do
+    status=0
+    curl -s -o /dev/null "$address" || status=$?
+    # 7: nobody listens there.
+    if [[ $status -ne 7 ]]; then
+        echo "$address is taken; PREFIX=1 puts a 1 before each port" >&2
+        exit 1
+    fi
 done
 
 box=$(mktemp -d)
@@ -38,12 +49,13 @@ pids+=($!)
 nginx -e stderr -p "$box" -c nginx.conf -g 'daemon off;' &
 pids+=($!)
 
-# Both answer within a moment, or say why not.
 for address in "${port}181/health" "${port}082/"; do
-    if ! curl -s --retry 20 --retry-delay 1 --retry-connrefused --max-time 20 -o "$box/answer" "$address"; then
-        cat "$box/tidegate.log" >&2
-        exit 1
-    fi
+    until curl -s -o "$box/answer" "$address"; do
+        for pid in "${pids[@]}"; do
+            kill -0 "$pid" 2>/dev/null || { cat "$box/tidegate.log" >&2; exit 1; }
+        done
+        sleep 0.1
+    done
 done
 
 if [[ $# -gt 0 ]]; then
