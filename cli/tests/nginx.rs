@@ -101,7 +101,10 @@ impl Nginx {
 impl Drop for Nginx {
     fn drop(&mut self) {
         // Its workers end with it only if it may tell them.
-        _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let told = Command::new("kill").arg(self.child.id().to_string()).status();
+        if !told.is_ok_and(|status| status.success()) {
+            _ = self.child.kill();
+        }
         _ = self.child.wait();
         if std::thread::panicking() {
             eprintln!("{}", std::fs::read_to_string(self.folder.0.join("error.log")).unwrap_or_default());
