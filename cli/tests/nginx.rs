@@ -68,13 +68,7 @@ impl Nginx {
         if version == Version::HTTP_2 {
             let uri = format!("http://{}{}", self.http2, request.uri());
             *request.uri_mut() = uri.parse().unwrap();
-            let stream = tokio::net::TcpStream::connect(self.http2).await.unwrap();
-            let (mut sender, connection) =
-                http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-            let driver = tokio::spawn(connection);
-            let answer = Answer::of(sender.send_request(request).await.unwrap()).await;
-            driver.abort();
-            return answer;
+            return Answer::of(self.http2().await.send_request(request).await.unwrap()).await;
         }
         request.headers_mut().insert("host", "tidegate.test".parse().unwrap());
         let stream = tokio::net::TcpStream::connect(self.http1).await.unwrap();
@@ -83,6 +77,15 @@ impl Nginx {
         let answer = Answer::of(sender.send_request(request).await.unwrap()).await;
         driver.abort();
         answer
+    }
+
+    /// A client that speaks HTTP/2 at once.
+    async fn http2(&self) -> http2::SendRequest<Full<Bytes>> {
+        let stream = tokio::net::TcpStream::connect(self.http2).await.unwrap();
+        let (sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        sender
     }
 
     async fn get(&self, path: &str) -> Answer {
@@ -176,6 +179,27 @@ async fn both_versions_share_a_count() {
         statuses.push(nginx.send(version, get()).await.status.as_u16());
     }
     assert_eq!(statuses, [200, 200, 200, 429]);
+}
+
+#[tokio::test]
+async fn requests_on_one_connection_are_counted_one_by_one() {
+    let server = server();
+    let Some(nginx) = Nginx::start(&server) else { return };
+    let mut sender = nginx.http2().await;
+    let at_once: Vec<_> = (0..10)
+        .map(|at| {
+            let uri = format!("http://{}/{at}", nginx.http2);
+            sender.send_request(Request::get(uri).body(Full::default()).unwrap())
+        })
+        .collect();
+    let mut passed = 0;
+    for answer in at_once {
+        match answer.await.unwrap().status() {
+            StatusCode::OK => passed += 1,
+            status => assert_eq!(status, StatusCode::TOO_MANY_REQUESTS),
+        }
+    }
+    assert_eq!(passed, 3);
 }
 
 #[tokio::test]
