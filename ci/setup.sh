@@ -14,10 +14,14 @@ for component in rustfmt clippy; do
     "${probe[@]}" >/dev/null 2>&1 || rustup component add "$component"
 done
 
-# Of the system's packages: libFuzzer, which fuzz.sh links, is C++; instructions.sh counts under valgrind.
+# Of the system's packages: libFuzzer, which fuzz.sh links, is C++; instructions.sh counts under valgrind; http.sh and a
+# test of the command ask through nginx, with curl.
 packages=()
 command -v c++ >/dev/null || command -v g++ >/dev/null || packages+=(g++)
 command -v valgrind >/dev/null || packages+=(valgrind)
+# Debian keeps it where only root looks by itself.
+PATH=$PATH:/usr/sbin command -v nginx >/dev/null || packages+=(nginx)
+command -v curl >/dev/null || packages+=(curl)
 if [[ ${#packages[@]} -gt 0 ]]; then
     if [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
         apt-get update -qq

@@ -92,7 +92,7 @@ pub struct ServeArgs {
     pub policy: PathBuf,
 
     /// Where to listen; port 0 is any that is free
-    #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1:8181")]
+    #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1:8181", value_parser = address)]
     pub listen: SocketAddr,
 
     /// Where /auth reads a part of a request, as user=x-user-id; several are possible
@@ -198,14 +198,18 @@ impl FromStr for PartArg {
     fn from_str(text: &str) -> Result<Self, String> {
         const SHAPE: &str = "it must be like user=x-user-id, user=bearer or title='chess'";
         let (part, source) = text.split_once('=').ok_or_else(|| format!("no =; {SHAPE}"))?;
-        let part: Part = part.trim().parse()?;
-        if matches!(
-            part,
-            Part::Time | Part::CallerType | Part::TargetType | Part::ClientIp | Part::Authenticated
-        ) {
+        let is_read = |part: &Part| {
+            let others =
+                [Part::Time, Part::CallerType, Part::TargetType, Part::ClientIp, Part::Authenticated];
+            !others.contains(part)
+        };
+        if let Ok(other) = part.trim().parse::<Part>()
+            && !is_read(&other)
+        {
             let known = "api, title, namespace, user, target, cost, attribute:NAME";
-            return Err(format!("{part} is not read in a field here; parts that are: {known}"));
+            return Err(format!("{other} is not read in a field here; parts that are: {known}"));
         }
+        let part = Part::named(part.trim(), is_read)?;
         let source = source.trim();
         let quoted = ['"', '\''].iter().find_map(|&quote| source.strip_prefix(quote)?.strip_suffix(quote));
         let source = match (quoted, source) {
@@ -260,7 +264,7 @@ pub enum FieldsArg {
     XSeconds,
     /// The same, in seconds since 1970
     XEpoch,
-    /// The same as XSeconds, with all limits behind the nearest
+    /// The same as x-seconds, with all limits behind the nearest
     XEnvoy,
 }
 
@@ -290,6 +294,12 @@ fn some_seconds(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| format!("it must be a number of seconds from 0.001 to {SECONDS_MAX}, as 10 or 0.5"))
 }
 
+/// An address of this machine, with a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "it must be an IP address and a port, as 127.0.0.1:8181 or [::1]:8181".to_owned())
+}
+
 /// A network, or a single address.
 fn network(text: &str) -> Result<IpNet, String> {
     let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
@@ -311,7 +321,10 @@ mod tests {
         assert_eq!(of("title='chess'"), Ok(PartSource::Constant("chess".to_owned())));
         for (text, says) in [
             ("user", "no =; it must be like user=x-user-id"),
-            ("usr=x", "did you mean \"user\"?"),
+            (
+                "usr=x",
+                "did you mean \"user\"? Known: api, title, namespace, user, target, cost, attribute:NAME",
+            ),
             ("user=", "is no name of a field"),
             ("user=a b", "is no name of a field"),
             ("client_ip=x-real-ip", "client_ip is not read in a field here"),
@@ -326,6 +339,14 @@ mod tests {
         assert_eq!(some_seconds("86400"), Ok(Duration::from_secs(86_400)));
         assert!(["-1", "86401", "NaN", "inf", "1s", ""].into_iter().all(|text| seconds(text).is_err()));
         assert!(some_seconds("0").is_err() && seconds("0").is_ok());
+    }
+
+    #[test]
+    fn an_address_to_listen_at_has_a_port() {
+        assert_eq!(address("[::1]:0").map(|address| address.port()), Ok(0));
+        for text in ["0.0.0.0", "localhost:8181", ":8181", "8181", "127.0.0.1:65536"] {
+            assert!(address(text).is_err_and(|error| error.contains("and a port")), "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use http::header::HeaderMap;
+use http::header::{CACHE_CONTROL, HeaderMap};
 use http::uri::{Parts, PathAndQuery};
 use http::{HeaderName, Method, Request, Response, StatusCode, Uri};
 use tidegate::http::{Extract, Extractor, Head, Missing, Source};
@@ -18,7 +18,7 @@ use tidegate::http::{Extract, Extractor, Head, Missing, Source};
 use super::App;
 use super::json::clipped;
 use super::metrics::Asked;
-use super::problem::problem;
+use super::problem::{NO_STORE, problem};
 use crate::key::printable;
 
 /// Where the path begins.
@@ -78,7 +78,7 @@ pub(super) async fn auth(State(app): State<Arc<App>>, request: Request<Body>) ->
         let verdict = app.policy.check(asked);
         app.decided(Asked::Auth, asked, &verdict);
         if verdict.is_allowed() {
-            let mut response = Response::new(Body::empty());
+            let mut response = go_on();
             app.answering.fields(&verdict).apply(response.headers_mut());
             return response;
         }
@@ -90,11 +90,18 @@ pub(super) async fn auth(State(app): State<Arc<App>>, request: Request<Body>) ->
     })
 }
 
+/// That the request may go on.
+fn go_on() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
 /// What becomes of a request that lacks a part.
 fn lacking(app: &App, missing: &Missing, status: Option<StatusCode>) -> Response<Body> {
     app.metrics.lacked();
     match missing.status {
-        None => Response::new(Body::empty()),
+        None => go_on(),
         Some(by_itself) => problem(status.unwrap_or(by_itself), &missing.to_string()),
     }
 }

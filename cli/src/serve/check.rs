@@ -16,7 +16,7 @@ use tidegate::policy::{LimitState, RuleState, Verdict};
 use super::App;
 use super::input;
 use super::metrics::Asked;
-use super::problem::{mistakes, problem};
+use super::problem::{NO_STORE, mistakes, problem};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -80,7 +80,7 @@ pub(super) async fn check(State(app): State<Arc<App>>, request: Request<Body>) -
         let mut response = Response::new(Body::from(shown(&verdict)));
         app.answering.fields(&verdict).apply(response.headers_mut());
         response.headers_mut().insert(CONTENT_TYPE, JSON);
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
         response
     })
 }

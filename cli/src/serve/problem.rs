@@ -1,12 +1,15 @@
 //! Errors as clients are told them: problem details (RFC 9457), in one shape.
 
 use axum::body::Body;
-use http::header::CONTENT_TYPE;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 /// The type of the bodies.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// That nobody may keep an answer: the next one is another.
+pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// One thing that is wrong with a request, field by field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,5 +53,6 @@ pub(super) fn mistakes(status: StatusCode, detail: &str, errors: &[Mistake]) -> 
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     response
 }

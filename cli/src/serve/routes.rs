@@ -13,7 +13,7 @@ use super::App;
 use super::auth::auth;
 use super::check::check;
 use super::metrics::TEXT;
-use super::problem::problem;
+use super::problem::{NO_STORE, problem};
 
 /// The routes; there is none that changes anything.
 pub(super) fn router(app: Arc<App>) -> Router {
@@ -47,7 +47,7 @@ async fn metrics(State(app): State<Arc<App>>) -> Response<Body> {
 fn told(body: String, kind: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
     response
 }
 

@@ -33,7 +33,8 @@ limit = { rate = "1/m", burst = 1 }
     }
     // Other methods and paths have no rule.
     let reads = [("x-original-uri", "/a"), ("x-original-method", "GET"), ("x-forwarded-for", "192.0.2.1")];
-    assert_eq!(server.send(ask("GET", "/auth", &reads)).await.status, StatusCode::OK);
+    let allowed = server.send(ask("GET", "/auth", &reads)).await;
+    assert_eq!((allowed.status, allowed.field("cache-control")), (StatusCode::OK, "no-store"));
     assert_eq!(
         server.send(ask("POST", "/auth/b", &[("x-forwarded-for", "192.0.2.1")])).await.status,
         StatusCode::OK

@@ -34,21 +34,42 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
     log: Arc<Mutex<String>>,
-    folder: PathBuf,
+    folder: Folder,
 }
 
-impl Server {
-    /// Starts one with this policy, at a free port.
-    pub(crate) fn start(policy: &str, args: &[&str]) -> Self {
+/// A folder of its own; it ends with this.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let name =
             format!("tidegate-serve-{}-{:?}-{}", std::process::id(), thread::current().id(), now.as_nanos());
         let folder = std::env::temp_dir().join(name.replace(['(', ')'], ""));
         std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("policy.toml");
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Server {
+    /// Starts one with this policy, at a free port.
+    pub(crate) fn start(policy: &str, args: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", policy, args)
+    }
+
+    /// The same, at this address.
+    pub(crate) fn start_at(address: &str, policy: &str, args: &[&str]) -> Self {
+        let folder = Folder::new();
+        let file = folder.0.join("policy.toml");
         std::fs::write(&file, policy).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--policy"])
+            .args(["serve", "--listen", address, "--policy"])
             .arg(&file)
             .args(args)
             .stdin(Stdio::null())
@@ -77,12 +98,12 @@ impl Server {
     }
 
     pub(crate) fn policy(&self) -> PathBuf {
-        self.folder.join("policy.toml")
+        self.folder.0.join("policy.toml")
     }
 
     /// Puts another policy in the file's place, in one step.
     pub(crate) fn rename_policy(&self, text: &str) {
-        let new = self.folder.join("new");
+        let new = self.folder.0.join("new");
         std::fs::write(&new, text).unwrap();
         std::fs::rename(new, self.policy()).unwrap();
     }
@@ -180,7 +201,6 @@ impl Drop for Server {
         if thread::panicking() {
             eprintln!("the log of the server:\n{}", self.log());
         }
-        _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

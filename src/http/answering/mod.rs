@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 pub use body::{Body, OwnBody};
 use bytes::Bytes;
 pub use fields::Fields;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use quota::Quotas;
 
@@ -192,8 +192,8 @@ impl Answering {
         let mut fields = Fields::default();
         let mut buffer = text::buffer();
         if self.dialects.has(Dialect::Draft) {
-            fields.policy = draft::policy(quotas, &mut buffer);
-            fields.limit = draft::limit(quotas, &mut buffer);
+            fields.add(&fields::POLICY, draft::policy(quotas, &mut buffer));
+            fields.add(&fields::LIMIT, draft::limit(quotas, &mut buffer));
         }
         let binding = answer.binding();
         let retry_after = answer.retry_after();
@@ -207,12 +207,13 @@ impl Answering {
             } else {
                 wait.map_or(0, whole_seconds)
             };
-            fields.x_limit =
-                x_rate_limit::limit(nearest, quotas, self.dialects.has(Dialect::XEnvoy), &mut buffer);
-            fields.x_remaining = text::number(nearest.remaining, &mut buffer);
-            fields.x_reset = text::number(reset, &mut buffer);
+            let has_all = self.dialects.has(Dialect::XEnvoy);
+            fields.add(&fields::X_LIMIT, x_rate_limit::limit(nearest, quotas, has_all, &mut buffer));
+            fields.add(&fields::X_REMAINING, text::number(nearest.remaining, &mut buffer));
+            fields.add(&fields::X_RESET, text::number(reset, &mut buffer));
         }
-        fields.retry_after = retry_after.and_then(|wait| text::number(whole_seconds(wait), &mut buffer));
+        let seconds = retry_after.and_then(|wait| text::number(whole_seconds(wait), &mut buffer));
+        fields.add(&RETRY_AFTER, seconds);
         fields
     }
 

@@ -69,13 +69,24 @@ impl FromStr for Part {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        Part::named(text, |_| true)
+    }
+}
+
+impl Part {
+    /// The part of this name, of those that may be asked for.
+    ///
+    /// # Errors
+    /// The name that comes nearest, and all that there are.
+    pub(crate) fn named(text: &str, may_be: impl Fn(&Part) -> bool) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix(ATTRIBUTE).filter(|name| !name.is_empty()) {
             return Ok(Part::Attribute(name.to_owned()));
         }
-        if let Some((_, part)) = PARTS.iter().find(|(name, _)| *name == text) {
+        let parts: Vec<_> = PARTS.iter().filter(|(_, part)| may_be(part)).collect();
+        if let Some((_, part)) = parts.iter().find(|(name, _)| *name == text) {
             return Ok(part.clone());
         }
-        let names = PARTS.map(|(name, _)| name);
+        let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
         let known = format!("Known: {}, {ATTRIBUTE}NAME", names.join(", "));
         Err(match nearest(text, names.into_iter()) {
             Some(name) => format!("unknown field \"{text}\"; did you mean \"{name}\"? {known}"),
