@@ -196,7 +196,7 @@ impl Answering {
             fields.add(&fields::LIMIT, draft::limit(quotas, &mut buffer));
         }
         let binding = answer.binding();
-        let retry_after = binding.and_then(Denied::retry_after);
+        let retry_after = answer.retry_after();
         if self.dialects.has_x()
             && let Some(nearest) = x_rate_limit::nearest(binding, quotas)
         {
@@ -289,7 +289,11 @@ impl<'a> Answer<'a> {
     /// The shortest wait after which the same request passes, if nobody else comes first; `None` if it passes now, and where no wait is
     /// enough.
     pub fn retry_after(self) -> Option<Duration> {
-        self.binding().and_then(Denied::retry_after)
+        match self {
+            Self::Verdict(verdict) => verdict.retry_after().filter(|_| !verdict.is_allowed()),
+            Self::Pass(_) => None,
+            Self::Denied(denied) => denied.retry_after(),
+        }
     }
 
     fn body_of_policy(self) -> Option<crate::policy::RefusalBody> {
