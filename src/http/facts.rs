@@ -141,7 +141,12 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { part, status } = self;
         if *status == Some(StatusCode::INTERNAL_SERVER_ERROR) {
-            write!(f, "this server is not told the {part} of its requests")
+            write!(
+                f,
+                "this server is not told the {part} of its requests: with axum, serve it with \
+                 into_make_service_with_connect_info, elsewhere give each request a PeerAddress; or say that it is \
+                 limited without_address"
+            )
         } else {
             write!(f, "the request has no {part}, or more than one")
         }

@@ -173,7 +173,8 @@ struct Admitted<C, E> {
 struct Charging<C, E> {
     layer: Arc<RateLimitLayer<C, E>>,
     charge: Charge,
-    facts: Facts<'static>,
+    /// `None` of a request that nothing counts.
+    facts: Option<Facts<'static>>,
 }
 
 impl<C: Clock + Clone + 'static, E: Extract> RateLimitLayer<C, E> {
@@ -183,7 +184,8 @@ impl<C: Clock + Clone + 'static, E: Extract> RateLimitLayer<C, E> {
         let facts = match self.extract.extract(head) {
             Ok(facts) => facts,
             Err(missing) => {
-                let uncounted = Admitted { fields: Fields::default(), charging: None };
+                // Nothing counts it, and its client is not told its cost either.
+                let uncounted = Admitted { fields: Fields::default(), charging: self.charging(None) };
                 return missing.refusal().map_or(Ok(uncounted), |response| Err(Box::new(response)));
             }
         };
@@ -191,11 +193,13 @@ impl<C: Clock + Clone + 'static, E: Extract> RateLimitLayer<C, E> {
         if !verdict.is_allowed() {
             return Err(Box::new(self.answering.refusal(&verdict, head.headers)));
         }
-        let charging = self
-            .charge
-            .clone()
-            .map(|charge| Box::new(Charging { layer: self.clone(), charge, facts: facts.into_owned() }));
-        Ok(Admitted { fields: self.answering.fields(&verdict), charging })
+        Ok(Admitted { fields: self.answering.fields(&verdict), charging: self.charging(Some(facts)) })
+    }
+
+    /// What is needed after the response, if that may tell a cost.
+    fn charging(self: &Arc<Self>, facts: Option<Facts<'_>>) -> Option<Box<Charging<C, E>>> {
+        let charge = self.charge.clone()?;
+        Some(Box::new(Charging { layer: self.clone(), charge, facts: facts.map(Facts::into_owned) }))
     }
 }
 
@@ -203,7 +207,7 @@ impl<C: Clock + Clone + 'static, E> Charging<C, E> {
     /// Charges what the response tells; the fields as they are then, if it tells anything.
     fn charge<B>(&self, response: &mut Response<B>) -> Option<Fields> {
         let cost = self.charge.cost(response).filter(|&cost| cost > 0)?;
-        let verdict = self.facts.with_request(|request| self.layer.policy.charge(request, cost));
+        let verdict = self.facts.as_ref()?.with_request(|request| self.layer.policy.charge(request, cost));
         Some(self.layer.answering.fields(&verdict))
     }
 }

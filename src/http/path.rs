@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The path with what spells it differently taken away: octets written as `%61` are the characters that they stand for, but `/`
-/// and `%` themselves, controls and what is no UTF-8, which stay, in capitals (a `%` without digits is `%25`); several `/` are one, `.` and `..` are gone (RFC 3986
+/// The path with what spells it differently taken away: octets written as `%61` are the characters that they stand for, `/`
+/// too, but `%` itself, controls and what is no UTF-8, which stay, in capitals (a `%` without digits is `%25`); several `/` are one, `.` and `..` are gone (RFC 3986
 /// §5.2.4), and so is a `/` at the end. Borrowed where that changes nothing. Letters keep their case.
 pub(super) fn normal(path: &str) -> Cow<'_, str> {
     if is_normal(path) {
@@ -51,7 +51,7 @@ fn decoded(path: &str) -> Cow<'_, str> {
         rest = &rest[3 * octets.len()..];
         for chunk in octets.utf8_chunks() {
             for character in chunk.valid().chars() {
-                if matches!(character, '/' | '%') || character.is_control() {
+                if character == '%' || character.is_control() {
                     encode(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut text);
                 } else {
                     text.push(character);

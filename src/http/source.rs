@@ -38,10 +38,10 @@ pub enum Source {
     /// shows the token. The token is **not verified**: anybody makes up as many as he likes, each with a count of its own,
     /// unless something before this has turned down those that are not good.
     Bearer,
-    /// The path, one for all its spellings: octets such as `%61` are the characters that they stand for (not `/`, `%`,
-    /// controls, and what is no UTF-8), several `/` are one, `.` and `..` are resolved, and a `/` at the end is none.
-    /// Letters keep their case, and the query is no part of it. A server that reads paths in yet another way, say `%2F` as a `/`,
-    /// wants a [function](Self::function), or [`Route`](Self::Route).
+    /// The path, one for all its spellings: octets such as `%61` are the characters that they stand for, `/` among them (not
+    /// `%`, controls, and what is no UTF-8), several `/` are one, `.` and `..` are resolved, and a `/` at the end is none.
+    /// Letters keep their case, and the query is no part of it. A server that reads paths in yet another way, say `;` as an end or `\` as a
+    /// `/`, wants a [function](Self::function), or [`Route`](Self::Route).
     Path,
     /// The pattern that the path matched, `/users/{id}`, where axum routes (feature `axum`); else absent. The layer must be on the routes:
     /// axum tells the pattern to what `Router::layer` adds, not to what is around the whole router.

@@ -81,6 +81,8 @@ pub struct Policy<C = Ticking> {
     current: Current<Book<C>>,
     /// Taken by who replaces the rules, never by a check.
     changing: Mutex<Changing<C>>,
+    /// Taken by who reads them from a file, from before it is read until it is in force: what was read first is never in force last.
+    pub(super) reading: Mutex<()>,
 }
 
 struct Changing<C> {
@@ -146,7 +148,11 @@ impl<C: Clock + Clone + 'static> PolicyBuilder<C> {
         let seed = self.seed.unwrap_or_else(|| Hashing::random().seeds()[0]);
         let making = Making { clock, seed, digests: Hashing::seeded(seed) };
         let (book, _, _) = Book::new(self.rules, &making, None)?;
-        Ok(Policy { current: Current::new(book), changing: Mutex::new(Changing { making, last: None }) })
+        Ok(Policy {
+            current: Current::new(book),
+            changing: Mutex::new(Changing { making, last: None }),
+            reading: Mutex::new(()),
+        })
     }
 }
 

@@ -150,9 +150,9 @@ impl<C: Clock> Book<C> {
         let mut found = Found::new();
         for (&number, hash) in self.find(request, &mut found) {
             let ruling = &self.rules[number as usize];
-            verdict.begin(number, hash.is_none());
-            let Some(hash) = hash else { continue };
             let cost = ruling.cost(request);
+            verdict.begin(number, hash.is_none(), cost);
+            let Some(hash) = hash else { continue };
             for limiter in &ruling.limiters {
                 verdict.add(limiter.check_hashed(hash, cost), ruling.rule.shadow);
             }
@@ -213,7 +213,7 @@ impl<C: Clock> Book<C> {
         for &number in &found {
             let ruling = &self.rules[number as usize];
             let is_exempt = ruling.exemptions.holds(request);
-            verdict.begin(number, is_exempt);
+            verdict.begin(number, is_exempt, cost.unwrap_or_else(|| ruling.cost(request)));
             if is_exempt {
                 continue;
             }
@@ -235,7 +235,7 @@ impl<C: Clock> Book<C> {
         let mut answers = all_or_none(counts).into_iter();
         for (number, ruling) in rulings {
             let is_exempt = ruling.exemptions.holds(request);
-            verdict.begin(number, is_exempt);
+            verdict.begin(number, is_exempt, ruling.cost(request));
             if is_exempt {
                 continue;
             }

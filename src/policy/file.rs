@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
 
 use super::changes::Changes;
 use super::config::{Problems, read_bytes};
@@ -65,7 +66,13 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     /// ```
     pub fn reload(&self, path: impl AsRef<Path>) -> Result<Changes, ReloadError> {
         let path = path.as_ref();
+        let _turn = self.turn();
         self.put_in_force(path, read_bytes(path))
+    }
+
+    /// Waits until nobody else reads the rules from a file. To be held from before the file is read until it is in force.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same of what was found in the file, or why nothing was.

@@ -62,7 +62,7 @@ pub enum RefusalBody {
 /// One rule: these requests, counted under this key, may be so many.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Unique in its policy; what clients are told, and what a reload knows the rule by.
+    /// Unique in its policy; what a reload knows the rule by, and what clients are told where the policy has more than one limit.
     pub name: String,
     /// The requests that it is about.
     pub matcher: Matcher,

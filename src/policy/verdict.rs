@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::rule::RefusalBody;
 use super::shares::Shared;
-use crate::answer::{Denied, Pass, whole_seconds};
+use crate::answer::{Denied, Pass, Standing, whole_seconds};
 use crate::decision::{WindowState, Windows};
 use crate::limit::Limit;
 
@@ -49,6 +49,8 @@ struct Matched {
     /// Where its answers begin; they end where the next one's begin.
     answers_from: u32,
     is_exempt: bool,
+    /// What it costs by this rule.
+    cost: u64,
 }
 
 impl Verdict {
@@ -59,9 +61,9 @@ impl Verdict {
 
     /// Goes on with this rule: the answers that follow are of its limits.
     #[inline]
-    pub(super) fn begin(&mut self, rule: u32, is_exempt: bool) {
+    pub(super) fn begin(&mut self, rule: u32, is_exempt: bool, cost: u64) {
         let answers_from = u32::try_from(self.answers.len()).unwrap_or(u32::MAX);
-        self.matched.push(Matched { rule, answers_from, is_exempt });
+        self.matched.push(Matched { rule, answers_from, is_exempt, cost });
     }
 
     #[inline]
@@ -127,20 +129,23 @@ impl Verdict {
         self.limits().reduce(|one, other| if other.tightest_is_below(&one) { other } else { one })
     }
 
-    /// The shortest wait after which no limit that refuses does, if nobody else comes first: the
-    /// [binding](Self::binding) one's. Zero if it is allowed, `None` if no wait is enough.
+    /// The shortest wait after which the same request is allowed, if nobody else comes first. Zero if it is allowed, `None` if no
+    /// wait is enough.
+    ///
+    /// A limit that had room may be what is waited for: under [`Counting::EveryRule`](super::Counting::EveryRule) it has counted what
+    /// another refused, and may have no room for it again.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.binding().map_or(Some(Duration::ZERO), |limit| limit.denied().and_then(Denied::retry_after))
+        let counted = self.limits().filter(|_| !self.is_allowed);
+        counted
+            .map(|limit| limit.again_after())
+            .try_fold(Duration::ZERO, |longest, wait| Some(longest.max(wait?)))
     }
 
-    /// The longest wait of those that refuse, staggered where a rule [says so](super::Rule::retry): what clients are to be told.
-    /// Never shorter than [`retry_after`](Self::retry_after); zero if it is allowed, `None` if no wait is enough.
+    /// What a client is to be told to wait: [`retry_after`](Self::retry_after), or the longest place of the rules that refuse and
+    /// [stagger](super::Rule::staggers), if that is longer.
     pub fn retry_after_staggered(&self) -> Option<Duration> {
-        let refusing = self.limits().filter_map(|limit| limit.denied());
-        // One that never ends makes all of it never end.
-        refusing
-            .map(Denied::retry_after_staggered)
-            .try_fold(Duration::ZERO, |longest, wait| Some(longest.max(wait?)))
+        let places = self.limits().filter_map(|limit| limit.denied().and_then(Denied::retry_after_staggered));
+        self.retry_after().map(|wait| places.fold(wait, Duration::max))
     }
 
     /// [`retry_after`](Self::retry_after) in whole seconds as the `Retry-After` field of HTTP wants it: rounded up, at least 1. 0 if it is allowed,
@@ -268,6 +273,16 @@ impl<'v> LimitState<'v> {
     /// Its refusal, if it has no room for the request.
     pub fn denied(&self) -> Option<&'v Denied> {
         self.answer.as_ref().err()
+    }
+
+    /// The wait until it has room for the same request once more; `None` if it never has.
+    fn again_after(&self) -> Option<Duration> {
+        match self.answer {
+            Ok(pass) => {
+                Standing { snapshot: pass.snapshot }.retry_after(self.rule.verdict.matched[self.rule.at].cost)
+            }
+            Err(denied) => denied.retry_after(),
+        }
     }
 
     /// Its windows (or its bucket) as they stand.

@@ -175,8 +175,12 @@ struct Listener<C, F> {
 impl<C: Clock + Clone + 'static, F: FnMut(Result<Changes, ReloadError>)> Listener<C, F> {
     fn run(mut self) {
         loop {
-            if let Some(found) = self.file.news() {
-                (self.on_event)(self.policy.put_in_force(&self.file.name, found));
+            let event = {
+                let _turn = self.policy.turn();
+                self.file.news().map(|found| self.policy.put_in_force(&self.file.name, found))
+            };
+            if let Some(event) = event {
+                (self.on_event)(event);
             }
             if self.rung.recv().is_err() || !self.is_quiet_again() {
                 return;

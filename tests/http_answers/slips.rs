@@ -212,3 +212,21 @@ fn what_refuses_is_named_where_refusals_do_not_count() {
         }
     }
 }
+
+/// Heads of responses that no client takes, for a policy of many rules.
+#[test]
+fn of_many_limits_those_that_refuse_are_told_and_a_few_others() {
+    let limit = |number: usize| if number % 10 == 9 { 1 } else { 9 };
+    let rule = |number: usize| {
+        format!(
+            "[[rule]]\nname = 'rule-{number}'\nkey = 'global'\nlimit = {{ window = '{}/1h' }}\n",
+            limit(number)
+        )
+    };
+    let (policy, _) = policy(&(0..60).map(rule).collect::<String>());
+    let told = lines(&Answering::new().fields(&ask(&policy, &Request::new("x"), 2)));
+    let names: Vec<usize> =
+        (0..60).filter(|number| told[1].contains(&format!("\"rule-{number}\";"))).collect();
+    assert_eq!(names, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 19, 29, 39, 49, 59]);
+    assert_eq!(told[0].matches(";q=").count(), 16);
+}

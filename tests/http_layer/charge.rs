@@ -5,7 +5,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use http::{HeaderName, StatusCode};
 use tidegate::Manual;
-use tidegate::http::{Charge, Cost, RateLimitLayer};
+use tidegate::http::{Charge, Cost, Extractor, OnMissing, RateLimitLayer, Source};
 use tidegate::policy::{Policy, Request};
 
 use super::policy;
@@ -111,4 +111,17 @@ async fn a_user_is_charged_for_what_the_user_asked() {
     assert_eq!(statuses, [200, 200, 429, 200]);
     let of = |user| policy.peek(&Request::new("/").user(user)).nearest().unwrap().remaining();
     assert_eq!((of("ada"), of("bob"), of("eve")), (0, 1, 10));
+}
+
+/// A request that goes on uncounted is not told its cost either.
+#[tokio::test]
+async fn of_an_uncounted_request_the_field_is_taken_out_too() {
+    let policy = policy(TOKENS, &Manual::new());
+    let extractor = Extractor::new().user(Source::Header(HeaderName::from_static("x-user")));
+    let layer = RateLimitLayer::new(policy.clone()).extract(extractor.on_missing(OnMissing::Allow));
+    let app = Router::new().route("/", get(|| async { ([(COST, "3")], "hello") }));
+    let app = app.layer(layer.charge(Charge::Field(COST)));
+    let mut connection = Connection::open(serve_axum(app).await, Version::Http1).await;
+    let response = connection.get("/").await;
+    assert_eq!((response.status(), response.headers().get(COST), left(&policy)), (StatusCode::OK, None, 10));
 }

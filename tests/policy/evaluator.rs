@@ -226,6 +226,8 @@ pub struct Said {
     is_shadow: bool,
     is_exempt: bool,
     decisions: Vec<Decision>,
+    /// Until all its limits have room for the same request once more; `None` if one never has.
+    again_ns: Option<u128>,
 }
 
 impl Said {
@@ -302,7 +304,18 @@ impl Ruling {
         let asked: &mut [Count] = if is_exempt { &mut [] } else { &mut self.counts };
         let decisions =
             asked.iter_mut().map(|count| count.check(&key, now_ns, cost, counts_refused)).collect();
-        Said { name: self.rule.name.clone(), is_shadow: self.rule.shadow, is_exempt, decisions }
+        let (name, is_shadow) = (self.rule.name.clone(), self.rule.shadow);
+        Said { name, is_shadow, is_exempt, decisions, again_ns: None }
+    }
+
+    /// Until each limit has room for the same request, as they stand; `None` if one never has.
+    fn again_ns(&self, request: &Request<'_>, now_ns: u128) -> Option<u128> {
+        // As one that counts no refusal says, which is of no consequence for what is only tried.
+        let said = self.clone().check(request, now_ns, Counting::AllOrNothing);
+        let waits = said.decisions.iter();
+        waits
+            .map(|decision| if decision.passed { Some(0) } else { decision.retry_ns })
+            .try_fold(0, |longest, wait| Some(longest.max(wait?)))
     }
 }
 
@@ -342,17 +355,20 @@ impl Naive {
         let asked: Vec<usize> =
             about.take(if self.matching == Matching::First { 1 } else { self.rules.len() }).collect();
         let before = self.rules.clone();
-        let said: Vec<Said> =
+        let mut said: Vec<Said> =
             (asked.iter()).map(|&number| self.rules[number].check(request, now_ns, self.counting)).collect();
         if self.counting == Counting::AllOrNothing {
             // All rules but the shadow ones are charged, or none; each shadow rule is charged, or not.
             let all_pass = said.iter().filter(|said| !said.is_shadow).all(Said::passes);
-            for (said, number) in said.iter().zip(asked) {
+            for (said, &number) in said.iter().zip(&asked) {
                 let is_charged = if said.is_shadow { said.passes() } else { all_pass };
                 if !is_charged {
                     self.rules[number] = before[number].clone();
                 }
             }
+        }
+        for (said, number) in said.iter_mut().zip(asked) {
+            said.again_ns = self.rules[number].again_ns(request, now_ns);
         }
         said
     }
@@ -369,7 +385,7 @@ impl Naive {
         let found: Vec<&str> = verdict.rules().map(|rule| rule.name()).collect();
         let expected: Vec<&str> = said.iter().map(|said| said.name.as_str()).collect();
         assert_eq!(found, expected);
-        let (mut is_allowed, mut wait_ns) = (true, Some(0));
+        let mut is_allowed = true;
         for (rule, said) in verdict.rules().zip(said) {
             assert_eq!((rule.is_exempt(), rule.is_shadow()), (said.is_exempt, said.is_shadow));
             assert_eq!(rule.limits().count(), said.decisions.len());
@@ -379,13 +395,13 @@ impl Naive {
                 if self.counting == Counting::EveryRule {
                     same(&limit.answer(), decision);
                 }
-                if !decision.passed && !rule.is_shadow() {
-                    is_allowed = false;
-                    wait_ns = wait_ns.zip(decision.retry_ns).map(|(one, other)| one.max(other));
-                }
+                is_allowed &= decision.passed || rule.is_shadow();
             }
         }
         assert_eq!(verdict.is_allowed(), is_allowed, "{verdict:?}");
+        // What passed may have no room for another.
+        let counted = said.iter().filter(|said| !said.is_shadow && !is_allowed);
+        let wait_ns = counted.map(|said| said.again_ns).try_fold(0, |longest, wait| Some(longest.max(wait?)));
         let found_ns = verdict.retry_after().map(|wait| wait.as_nanos());
         let is_near = found_ns.zip(wait_ns).is_some_and(|(found, ns)| found.abs_diff(ns) <= slack_ns);
         assert!(is_near || found_ns == wait_ns, "{found_ns:?}, not {wait_ns:?}: {verdict:?}");

@@ -44,7 +44,9 @@ fn the_longest_wait_binds_and_the_smallest_share_is_nearest() {
     assert_eq!(nearest.limit(), window(2, 60));
     assert_eq!(allowed(&policy, &ADA, 2), 1);
     let verdict = policy.check(&ADA);
-    assert_eq!((refusing(&verdict), verdict.retry_after()), (vec!["minute"], Some(secs(59))));
+    // The last of the day's four was this one.
+    assert_eq!((refusing(&verdict), verdict.retry_after()), (vec!["minute"], Some(secs(86_399))));
+    assert_eq!(verdict.binding().unwrap().denied().unwrap().retry_after(), Some(secs(59)));
     let verdict = policy.check(&ADA);
     assert_eq!((refusing(&verdict), verdict.retry_after_secs()), (vec!["day", "minute"], 86_399));
     assert_eq!((verdict.binding().unwrap().rule().name(), verdict.binding().unwrap().number()), ("day", 0));
@@ -256,4 +258,24 @@ fn allow_says_what_a_verdict_says_and_counts_the_same() {
         }
         assert!((100..1_900).contains(&allowed), "{allowed}");
     }
+}
+
+/// What another rule refused is counted by this one all the same, and used it up: the wait is for both.
+#[test]
+fn a_limit_that_passed_may_be_what_is_waited_for() {
+    let user = vec![KeyPart::User];
+    let both = || vec![rule("a", user.clone(), &[window(1, 3)]), rule("b", user.clone(), &[window(2, 100)])];
+    let (every, clock) = policy(rules(both()));
+    assert_eq!(allowed(&every, &ADA, 1), 1);
+    let verdict = every.check(&ADA);
+    assert_eq!((refusing(&verdict), verdict.retry_after()), (vec!["a"], Some(secs(100))));
+    assert_eq!(verdict.binding().unwrap().rule().name(), "a");
+    clock.advance(secs(100));
+    assert!(every.check(&ADA).is_allowed());
+    // Where a refusal leaves all others as they were, there is room.
+    let (together, clock) = policy(Rules { counting: Counting::AllOrNothing, ..rules(both()) });
+    assert_eq!(allowed(&together, &ADA, 1), 1);
+    assert_eq!(together.check(&ADA).retry_after(), Some(secs(3)));
+    clock.advance(secs(3));
+    assert!(together.check(&ADA).is_allowed());
 }

@@ -243,3 +243,10 @@ fn nothing_is_too_deep() {
     // Strings and comments may have as many dots as they like.
     toml(&format!("name = '{0}' # {0}\nrule = []\n", ".".repeat(1_000)));
 }
+
+/// A `main` that returns them shows them by `{:?}`.
+#[test]
+fn they_read_the_same_wherever_they_are_printed() {
+    let problems = Rules::from_toml("[[rule]]\nname = 'a'\nkye = 'user'\n", "test.toml").unwrap_err();
+    assert_eq!(format!("{problems:?}"), problems.to_string());
+}

@@ -153,7 +153,7 @@ impl<'q, 'a> Refused<'q, 'a> {
     }
 
     fn problem(&self, quotas: &Quotas<'_>) -> Value {
-        let violated = quotas.iter().filter(|(_, quota)| quota.refuses).map(|(name, _)| shown(name));
+        let violated = quotas.told().filter(|(_, quota)| quota.refuses).map(|(name, _)| shown(name));
         json!({
             "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
             "title": "Request cannot be satisfied as assigned quota has been exceeded",

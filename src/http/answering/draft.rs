@@ -8,7 +8,7 @@ use crate::answer::whole_seconds;
 
 /// `"burst";q=30;w=15, "sustain";q=100;w=300`; `None` where no limit counts.
 pub(super) fn policy(quotas: &Quotas<'_>, to: &mut Buffer) -> Option<HeaderValue> {
-    for (name, quota) in quotas.iter() {
+    for (name, quota) in quotas.told() {
         text::comma(to);
         text::quoted(name, to);
         to.extend_from_slice(b";q=");
@@ -23,7 +23,7 @@ pub(super) fn policy(quotas: &Quotas<'_>, to: &mut Buffer) -> Option<HeaderValue
 
 /// `"burst";r=0;t=9, "sustain";r=65;t=294`; `None` where no limit counts.
 pub(super) fn limit(quotas: &Quotas<'_>, to: &mut Buffer) -> Option<HeaderValue> {
-    for (name, quota) in quotas.iter() {
+    for (name, quota) in quotas.told() {
         text::comma(to);
         text::quoted(name, to);
         to.extend_from_slice(b";r=");

@@ -290,8 +290,7 @@ impl<'a> Answer<'a> {
     /// a longer one where the refused are [staggered](Denied::retry_after_staggered). `None` if it passes now, and where no wait is enough.
     pub fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::Verdict(verdict) if verdict.is_allowed() => None,
-            Self::Verdict(verdict) => verdict.retry_after_staggered(),
+            Self::Verdict(verdict) => verdict.retry_after_staggered().filter(|_| !verdict.is_allowed()),
             Self::Pass(_) => None,
             Self::Denied(denied) => denied.retry_after_staggered(),
         }

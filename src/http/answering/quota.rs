@@ -13,6 +13,9 @@ use crate::policy::LimitState;
 /// Bytes of a rule's name that are told. RFC 9651 has readers take 1 024; many limits may stand in one field.
 const NAME_BYTES_MAX: usize = 128;
 
+/// Windows that one response tells of, so that no policy makes heads of responses that servers turn down.
+const TOLD_MAX: usize = 16;
+
 /// A window, as clients are told it.
 pub(super) struct Quota<'a> {
     /// What the limit answered whose window it is.
@@ -67,6 +70,18 @@ impl<'a> Quotas<'a> {
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &Quota<'a>)> {
         let begins = std::iter::once(0).chain(self.quotas.iter().map(|quota| quota.name_end));
         self.quotas.iter().zip(begins).map(|(quota, from)| (&self.names[from..quota.name_end], quota))
+    }
+
+    /// Those that are told: all, or where there are more than [`TOLD_MAX`], those that refuse, and as many of the others as are left.
+    pub(super) fn told(&self) -> impl Iterator<Item = (&[u8], &Quota<'a>)> {
+        let refusing = self.quotas.iter().filter(|quota| quota.refuses).count().min(TOLD_MAX);
+        let mut left = [TOLD_MAX - refusing, refusing];
+        self.iter().filter(move |(_, quota)| {
+            let left = &mut left[usize::from(quota.refuses)];
+            let is_told = *left > 0;
+            *left = left.saturating_sub(1);
+            is_told
+        })
     }
 
     /// The window that a refusal waits for, which must be one of those that these were made of.

@@ -150,9 +150,15 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with one policy file, in the order of the text; never empty.
 ///
-/// It prints as one line a problem, without a newline at the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// It prints as one line a problem, without a newline at the end; for `{:?}` too, which is what a `main` that returns it shows.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
+
+impl fmt::Debug for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl Problems {
     /// Only what there is: an empty list is no `Problems`.
