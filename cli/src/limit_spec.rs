@@ -104,6 +104,15 @@ impl Period {
 }
 
 impl LimitSpec {
+    /// What the parts of it are called that a client uses up: one, or the burst and the sustain limit.
+    pub fn parts(self) -> &'static [&'static str] {
+        match self {
+            LimitSpec::Bucket { .. } => &["bucket"],
+            LimitSpec::Window(_) | LimitSpec::Sliding(_) => &["limit"],
+            LimitSpec::BurstSustain { .. } => &["burst limit", "sustain limit"],
+        }
+    }
+
     /// Whether it counts in windows; a bucket has none.
     pub fn has_windows(self) -> bool {
         !matches!(self, LimitSpec::Bucket { .. })

@@ -65,6 +65,8 @@ Examples:
     the result in figures
   tidegate replay access.log --policy limits.toml
     all rules of a policy
+  tidegate replay access.log --svg replay.svg
+    a drawing of it
   tidegate replay access.log --policy now.toml \\
     --compare stricter.toml
     what a change of policy would have done
@@ -123,6 +125,11 @@ all five are there, their sum is refused
     a list of client, passed, refused, refused_by
   span: first_unix_s, last_unix_s
     the first and the last request
+  headroom
+    what clients used of each part of the limit (of), \
+each at its peak, in percent: keys, p50_percent, \
+p99_percent, p999_percent, peak_percent, and a \
+sentence
   timeline: start_unix_s, step_s, slots, outside
     passed and refused of each step from the \
 start, and how many lie far outside of them
@@ -159,6 +166,8 @@ key used) and peak_key
     how many keys were refused, or would have been, \
 and those most often: a list of rule, key, shadow, \
 passed, refused, cost_passed, cost_refused
+  headroom
+    as above, of each rule that counted
   counts_cost
     whether a rule counts anything but requests
 
@@ -227,6 +236,15 @@ pub struct ReplayArgs {
     /// Print one JSON object in place of the report
     #[arg(long)]
     pub json: bool,
+
+    /// Draw requests over time, the keys refused most, and headroom in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    pub svg: Option<PathBuf>,
+
+    /// The same drawing as pixels
+    #[cfg(feature = "png")]
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    pub png: Option<PathBuf>,
 
     /// The limiter's room for clients; as many as the log has if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

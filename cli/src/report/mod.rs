@@ -1,14 +1,16 @@
 //! Results put before the reader: as a page of text ([`text()`] of a replay, [`policy_text`] and
 //! [`comparison_text`] of one with policies, [`scaling()`] of a bench, [`storm_text`] of a storm), as JSON
-//! ([`json`]) or drawn ([`svg()`] of a bench, [`storm_svg`] of a storm).
+//! ([`json`]) or drawn ([`svg()`] of a bench, [`storm_svg`] of a storm, [`picture_svg`] of a replay).
 
 mod bars;
 mod chart;
 mod comparison;
+mod drawing;
 mod flow;
 #[cfg(feature = "png")]
 mod pixels;
 mod policy;
+mod replay_drawing;
 mod scaling;
 mod storm;
 mod storm_drawing;
@@ -23,6 +25,9 @@ use terminal_size::{Width, terminal_size};
 
 pub use comparison::comparison_text;
 pub use policy::policy_text;
+#[cfg(feature = "png")]
+pub use replay_drawing::png as picture_png;
+pub use replay_drawing::{Picture, svg as picture_svg};
 pub use scaling::scaling;
 pub use storm::storm_text;
 #[cfg(feature = "png")]
