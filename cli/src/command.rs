@@ -8,6 +8,7 @@ mod policy;
 #[cfg(feature = "serve")]
 mod serve;
 mod storm;
+mod suggest;
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -109,6 +110,9 @@ fn stdin_was_given() -> bool {
 fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.policy {
         return policy::replay(args, path);
+    }
+    if let Some(share) = args.suggest {
+        return suggest::replay(args, share);
     }
     let engine = Engine {
         limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(counts_refused(args)),

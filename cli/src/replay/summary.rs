@@ -129,7 +129,7 @@ pub struct SkippedLine {
 }
 
 impl RefusedBy {
-    fn add(&mut self, outcome: Outcome) {
+    pub(super) fn add(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Passed => {}
             Outcome::Burst => self.burst += 1,

@@ -1,5 +1,5 @@
 //! Results put before the reader: as a page of text ([`text()`] of a replay, [`policy_text`] and
-//! [`comparison_text`] of one with policies, [`scaling()`] of a bench, [`storm_text`] of a storm), as JSON
+//! [`comparison_text`] of one with policies, [`suggestions_text`] of limits for a log, [`scaling()`] of a bench, [`storm_text`] of a storm), as JSON
 //! ([`json`]) or drawn ([`svg()`] of a bench, [`storm_svg`] of a storm, [`picture_svg`] of a replay).
 
 mod bars;
@@ -14,6 +14,7 @@ mod replay_drawing;
 mod scaling;
 mod storm;
 mod storm_drawing;
+mod suggestions;
 mod svg;
 mod table;
 mod text;
@@ -33,6 +34,7 @@ pub use storm::storm_text;
 #[cfg(feature = "png")]
 pub use storm_drawing::storm_png;
 pub use storm_drawing::storm_svg;
+pub use suggestions::suggestions_text;
 pub use svg::{Line, Panel, panels_svg, svg};
 pub use text::{sample_hint, text};
 

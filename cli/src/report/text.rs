@@ -70,22 +70,24 @@ fn head(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         None => indented(out, &[&format!("{requests} of {clients}")], width)?,
     }
     if let Some(align) = summary.align {
-        let begin = match align {
-            "clock" => "windows begin at whole periods of Unix time",
-            "per-key" => "windows begin at a phase of each client's own",
-            _ => "windows begin at a client's first request",
-        };
-        let counts = match summary.refusals_count {
-            Some(false) => "refused requests use up nothing",
-            _ => "refused requests count",
-        };
-        indented(out, &[&format!("{DIM}{begin};"), &format!("{counts}{DIM:#}")], width)?;
+        terms(out, align, summary.refusals_count != Some(false), width)?;
     }
     if let Some(why) = &summary.incomplete {
         let read = format!("{WARNING}The log was read only in part:");
         indented(out, &[&read, &format!("{why}{WARNING:#}")], width)?;
     }
     Ok(())
+}
+
+/// Where windows begin, and whether refused requests count.
+pub(super) fn terms(out: &mut String, align: &str, refusals_count: bool, width: usize) -> std::fmt::Result {
+    let begin = match align {
+        "clock" => "windows begin at whole periods of Unix time",
+        "per-key" => "windows begin at a phase of each client's own",
+        _ => "windows begin at a client's first request",
+    };
+    let counts = if refusals_count { "refused requests count" } else { "refused requests use up nothing" };
+    indented(out, &[&format!("{DIM}{begin};"), &format!("{counts}{DIM:#}")], width)
 }
 
 fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
