@@ -79,8 +79,9 @@ fn limits_for_a_real_log() {
     let Some(path) = shared("apache_combined.log") else { return };
     let path = path.to_str().unwrap();
     assert_measured(&[path, "--suggest"], b"");
-    let page = stdout(&replay(&[path, "--suggest"], b"")).replace(path, "apache_combined.log");
-    assert_told("suggest-apache.txt", &page);
+    // Where it lies is no part of the page.
+    let log = std::fs::read(path).unwrap();
+    assert_told("suggest-apache.txt", &stdout(&replay(&["-", "--suggest"], &log)));
 }
 
 #[test]

@@ -230,8 +230,8 @@ pub(super) fn round_step(most: u64, steps_max: u64) -> u64 {
 /// About how wide a text is at most: of a typeface as wide as DejaVu Sans, which is among the widest.
 pub(super) fn width_of(text: &str, height: i32) -> i32 {
     let letter = |letter: char| match letter {
-        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' | '/' | 'f' | 't'
-        | 'r' => 0.42,
+        '-' | 'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' | '/' | 'f'
+        | 't' | 'r' => 0.42,
         'm' | 'w' | 'W' | 'M' | '@' | '%' | '…' => 1.0,
         'A'..='Z' | '_' | '=' | '+' | '~' | '<' | '>' | '#' => 0.84,
         letter if letter.is_ascii() => 0.64,

@@ -73,9 +73,7 @@ fn heaviest(out: &mut String, found: &Suggestions, width: usize) -> std::fmt::Re
     if found.heaviest.is_empty() {
         return Ok(());
     }
-    let title =
-        format!("What they refuse of the {}", counted(found.heaviest.len() as u64, "heaviest client"));
-    writeln!(out, "\n{TITLE}{title}{TITLE:#}")?;
+    writeln!(out, "\n{TITLE}What they refuse of the heaviest clients{TITLE:#}")?;
     let row = |heavy: &Heavy| {
         let mut counts = vec![HumanCount(heavy.requests).to_string()];
         for refused in &heavy.refused {

@@ -4,8 +4,8 @@ use indicatif::HumanCount;
 use plotters::prelude::DrawingBackend;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::{Keys, MARGIN, looks};
-use crate::report::drawing::{Canvas, fitting, pixel, round_number, round_step};
+use super::{Bar, Keys, MARGIN, looks};
+use crate::report::drawing::{Canvas, fitting, pixel, round_number, round_step, width_of};
 use crate::report::svg::Drawn;
 use crate::report::text::{counted, percent};
 
@@ -34,17 +34,27 @@ fn title(keys: &Keys) -> String {
     }
 }
 
+/// The rule and the key; where there is no room for both, the key is given more than half of it.
+fn named(bar: &Bar, room: i32) -> String {
+    if bar.rule.is_empty() {
+        return fitting(&bar.name, 12, room);
+    }
+    let name = fitting(&bar.name, 12, room * 5 / 8);
+    let rule = fitting(&bar.rule, 12, room - width_of(": ", 12) - width_of(&name, 12));
+    format!("{rule}: {name}")
+}
+
 pub(super) fn draw<B: DrawingBackend>(keys: &Keys, top: i32, canvas: &Canvas<'_, B>) -> Drawn
 where
     B::ErrorType: 'static,
 {
     canvas.text(&title(keys), (MARGIN, top), 14, (HPos::Left, VPos::Top), false)?;
-    let Some(most) = keys.bars.iter().map(super::Bar::total).max() else { return Ok(()) };
+    let Some(most) = keys.bars.iter().map(Bar::total).max() else { return Ok(()) };
     let unit = (BARS.1 - BARS.0) / most.max(1) as f64;
     let (first, bottom) = (top + TITLE, top + TITLE + rows(keys) * ROW);
     for (at, bar) in (0..).zip(&keys.bars) {
         let middle = first + at * ROW + ROW / 2;
-        let name = fitting(&bar.name, 12, NAMES - MARGIN);
+        let name = named(bar, NAMES - MARGIN);
         canvas.text(&name, (NAMES, middle), 12, (HPos::Right, VPos::Center), false)?;
         let (upper, lower) = (f64::from(middle - 7), f64::from(middle + 7));
         let mut x = BARS.0;

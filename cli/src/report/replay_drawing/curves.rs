@@ -6,7 +6,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 
 use super::{LEFT, MARGIN, RIGHT, WIDTH};
 use crate::replay::headroom::Headroom;
-use crate::report::drawing::{Canvas, fitting, pixel, power_of_ten};
+use crate::report::drawing::{Canvas, fitting, pixel, power_of_ten, width_of};
 use crate::report::svg::{COLOURS, Drawn, INK};
 
 const TITLE: i32 = 30;
@@ -74,10 +74,18 @@ where
         let y = bottom + LABELS + ROW / 2 + i32::try_from(at).unwrap_or(0) * ROW;
         let ends = [(f64::from(LEFT), f64::from(y)), (f64::from(LEFT + 24), f64::from(y))];
         Look::new(at).line(&ends, canvas)?;
-        let sentence = fitting(&part.sentence, 13, WIDTH - RIGHT - LEFT - 32);
+        let sentence = said(part, WIDTH - RIGHT - LEFT - 32);
         canvas.text(&sentence, (LEFT + 32, y), 13, (HPos::Left, VPos::Center), false)?;
     }
     Ok(())
+}
+
+/// The sentence; where it has no room, the name of its rule is cut, and not the share.
+fn said(part: &Headroom, room: i32) -> String {
+    match part.sentence.strip_prefix(&part.of) {
+        Some(rest) => format!("{}{rest}", fitting(&part.of, 13, room - width_of(rest, 13))),
+        None => fitting(&part.sentence, 13, room),
+    }
 }
 
 /// How a curve looks: when colours begin again, curves are dashed.

@@ -54,6 +54,8 @@ struct Keys {
 
 /// One key.
 struct Bar {
+    /// The rule of a policy; nothing of a single limit.
+    rule: String,
     name: String,
     requests: u64,
     refused: Vec<(Part, u64)>,
@@ -71,6 +73,7 @@ impl<'a> Picture<'a> {
         let bars = summary.top.iter().map(|client| {
             let by = client.refused_by;
             Bar {
+                rule: String::new(),
                 name: client.client.clone(),
                 requests: client.passed + client.refused,
                 refused: vec![
@@ -99,7 +102,8 @@ impl<'a> Picture<'a> {
     /// Of a replay with a policy.
     pub fn of_policy(summary: &'a PolicySummary) -> Self {
         let bars = summary.top.iter().map(|key| Bar {
-            name: format!("{}: {}", super::policy::rule_name(&key.rule, key.shadow), key.key),
+            rule: super::policy::rule_name(&key.rule, key.shadow),
+            name: key.key.clone(),
             requests: key.passed + key.refused,
             refused: vec![(if key.shadow { Part::Watched } else { Part::Refused }, key.refused)],
         });

@@ -25,7 +25,9 @@ fn policy(rules: usize, seconds: u64, name: &str) -> PolicySummary {
         strip[0] = [3, 1, 0, 0, 0, 0, 0];
         strip[last] = [1_234_567, 0, 0, 0, 0, 0, 7 * (rule as u64 % 2)];
         summary.rules.push(RuleCount { rule: title.clone(), ..RuleCount::default() });
-        summary.headroom.push(Headroom::of_rule(&title, vec![10, 50, 90 + 40 * rule as u32]));
+        summary
+            .headroom
+            .push(Headroom::of_rule(&title, vec![10, 50, 90 + 40 * u32::try_from(rule).unwrap()]));
         let key = format!("{title} of {name}");
         let refused = 12_345_678 / (rule as u64 + 1);
         summary.top.push(KeyCount { rule: title, key, refused, passed: 1, ..KeyCount::default() });
