@@ -2,11 +2,13 @@
 
 mod bench;
 mod check;
+mod drawn;
 mod kept;
 mod policy;
 #[cfg(feature = "serve")]
 mod serve;
 mod storm;
+mod suggest;
 
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -109,6 +111,9 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.policy {
         return policy::replay(args, path);
     }
+    if let Some(share) = args.suggest {
+        return suggest::replay(args, share);
+    }
     let engine = Engine {
         limit: args.limit.to_limit().align(args.align.to_alignment()).count_refused(counts_refused(args)),
         memory: args.limit.memory(),
@@ -121,6 +126,7 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     };
     engine.validate().map_err(unbuildable)?;
 
+    let drawn = drawn::Drawn::open(args)?;
     let source = source(args);
     if args.free_refusals && !args.limit.may_count_refused() {
         let kind = if args.limit.has_windows() { "sliding window" } else { "bucket" };
@@ -129,11 +135,12 @@ fn replay(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let (mut progress, log) = load(&source)?;
     let width = report::width();
     let slots_max = if args.json { report::JSON_SLOTS_MAX } else { report::slots_max(width) };
-    let detail = Detail { top: args.top, slots_max };
+    let detail = Detail { parts: args.limit.parts(), top: args.top, slots_max };
     progress.replaying(log.events.len());
     let summary = summarize(&log, &engine, detail, |done| progress.replayed(done));
     progress.done();
     let summary = describe(summary.map_err(unbuildable)?, args, &source, &log);
+    drawn.write(&report::Picture::of_limit(&summary))?;
 
     if args.json {
         report::json(&summary, &mut io::stdout().lock())?;

@@ -5,9 +5,9 @@
 //!
 //! ```text
 //! command            what each subcommand does, step by step
-//! report/            text · policy · comparison · table · bars · chart · scaling · svg · storm · pixels · json
+//! report/            text · policy · comparison · suggestions · table · bars · chart · scaling · svg · storm · drawing · replay_drawing/ · pixels · json
 //! storm/             scenario · reader · cast · contestant · play · figures
-//! replay/            engine · summary · timeline · policy/      bench/     workload · rounds · figures
+//! replay/            engine · summary · timeline · strips · headroom · suggest · policy/      bench/     workload · rounds · figures
 //! log/               source · read · line · records · csv · time          sample/   scenes
 //! serve/             accept · connection · routes · check · auth · reload · metrics · log
 //! args · progress · key · limit_spec

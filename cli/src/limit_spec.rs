@@ -104,6 +104,27 @@ impl Period {
 }
 
 impl LimitSpec {
+    /// Two windows: so many in so many seconds each.
+    pub fn windows(burst: u64, burst_s: u64, sustain: u64, sustain_s: u64) -> Self {
+        let quota = |count, seconds| Quota { count, period: Period { count: seconds, unit: Unit::Second } };
+        LimitSpec::BurstSustain { burst: quota(burst, burst_s), sustain: quota(sustain, sustain_s) }
+    }
+
+    /// A bucket that so many tokens come back to in a minute.
+    pub fn tokens_a_minute(tokens: u64, burst: u64) -> Self {
+        let period = Period { count: 1, unit: Unit::Minute };
+        LimitSpec::Bucket { rate: Quota { count: tokens, period }, burst }
+    }
+
+    /// What the parts of it are called that a client uses up: one, or the burst and the sustain limit.
+    pub fn parts(self) -> &'static [&'static str] {
+        match self {
+            LimitSpec::Bucket { .. } => &["bucket"],
+            LimitSpec::Window(_) | LimitSpec::Sliding(_) => &["limit"],
+            LimitSpec::BurstSustain { .. } => &["burst limit", "sustain limit"],
+        }
+    }
+
     /// Whether it counts in windows; a bucket has none.
     pub fn has_windows(self) -> bool {
         !matches!(self, LimitSpec::Bucket { .. })

@@ -1,4 +1,4 @@
-//! What README.md and docs/policy.md show under a command is what the command prints.
+//! What README.md, docs/policy.md and docs/replay.md show under a command is what the command prints.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
@@ -60,6 +60,11 @@ fn assert_shown(page: &str) {
 #[test]
 fn the_readme_shows_what_is_printed() {
     assert_shown("README.md");
+}
+
+#[test]
+fn the_page_on_replays_shows_what_is_printed() {
+    assert_shown("docs/replay.md");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::Color;
 use crate::limit_spec::LimitSpec;
 use crate::log::records::Format;
 use crate::replay::policy::mapping::MapArg;
+use crate::replay::suggest::Share;
 
 pub(super) const REPLAY_LONG: &str = "\
 Show what a limit would have done to the requests in an access log.
@@ -19,7 +20,8 @@ each client: IPv4 addresses singly, IPv6 addresses by their /64, host names as t
 are no requests are skipped and reported, and never stop a replay.
 
 With --policy a whole policy file decides, and the report tells what each rule did; logs may then be CSV with a header \
-line and JSON Lines too. With --compare two policies decide, and the report tells who gains and who loses.";
+line and JSON Lines too. With --compare two policies decide, and the report tells who gains and who loses. \
+With --suggest, limits are proposed.";
 
 pub(super) const REPLAY_AFTER: &str = "\
 Examples:
@@ -65,6 +67,10 @@ Examples:
     the result in figures
   tidegate replay access.log --policy limits.toml
     all rules of a policy
+  tidegate replay access.log --svg replay.svg
+    a drawing of it
+  tidegate replay access.log --suggest=0.5%
+    limits that refuse 0.5 % of the clients at most
   tidegate replay access.log --policy now.toml \\
     --compare stricter.toml
     what a change of policy would have done
@@ -123,6 +129,11 @@ all five are there, their sum is refused
     a list of client, passed, refused, refused_by
   span: first_unix_s, last_unix_s
     the first and the last request
+  headroom
+    what clients used of each part of the limit (of), \
+each at its peak, in percent: keys, p50_percent, \
+p99_percent, p999_percent, peak_percent, and a \
+sentence
   timeline: start_unix_s, step_s, slots, outside
     passed and refused of each step from the \
 start, and how many lie far outside of them
@@ -159,8 +170,31 @@ key used) and peak_key
     how many keys were refused, or would have been, \
 and those most often: a list of rule, key, shadow, \
 passed, refused, cost_passed, cost_refused
+  headroom
+    as above, of each rule that counted
   counts_cost
     whether a rule counts anything but requests
+
+JSON with --suggest:
+  source, align, refusals_count, seed, lines, \
+skipped, span, skipped_by, skipped_first, \
+incomplete
+    as above
+  requests, clients
+    how many
+  share_percent, clients_allowed
+    the share of the clients that may be refused, \
+and how many that is
+  doubts
+    why the proposals tell less than they seem to
+  proposals
+    a list of limit, arguments (to try it), replays \
+(that found it), clients_refused, refused, \
+refused_by; docs/replay.md tells how they are found
+  heaviest
+    the --top clients with the most requests: a \
+list of client, requests and refused, a list in the \
+order of the proposals
 
 JSON with --compare:
   before, after
@@ -227,6 +261,21 @@ pub struct ReplayArgs {
     /// Print one JSON object in place of the report
     #[arg(long)]
     pub json: bool,
+
+    /// Draw requests over time, the keys refused most, and headroom in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    pub svg: Option<PathBuf>,
+
+    /// The same drawing as pixels
+    #[cfg(feature = "png")]
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    pub png: Option<PathBuf>,
+
+    /// Propose limits that would have refused at most this share of the clients, 0.1% if left out
+    #[cfg_attr(feature = "png", arg(conflicts_with = "png"))]
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true, default_missing_value = "0.1%",
+        conflicts_with_all = ["limit", "policy", "max_keys", "svg"])]
+    pub suggest: Option<Share>,
 
     /// The limiter's room for clients; as many as the log has if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

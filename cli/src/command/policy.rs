@@ -8,6 +8,7 @@ use anstream::AutoStream;
 use serde::Serialize;
 use tidegate::policy::Rules;
 
+use super::drawn::Drawn;
 use super::{Failure, broken, ended, note, open, source, unreadable};
 use crate::args::ReplayArgs;
 use crate::key::printable;
@@ -38,6 +39,7 @@ pub(super) fn replay(args: &ReplayArgs, policy: &Path) -> Result<ExitCode, Failu
     let policies: Vec<&Rules> =
         [Some(&policy), other.as_ref()].into_iter().flatten().map(|named| &named.rules).collect();
 
+    let drawn = Drawn::open(args)?;
     let source = source(args);
     let (mut progress, requests, format) = load(args, &source, &policies)?;
     progress.replaying(requests.arrivals.len() * policies.len());
@@ -50,6 +52,7 @@ pub(super) fn replay(args: &ReplayArgs, policy: &Path) -> Result<ExitCode, Failu
         None => {
             progress.done();
             let summary = PolicySummary::new(about, first, args.top);
+            drawn.write(&report::Picture::of_policy(&summary))?;
             show(args, &summary, &report::policy_text(&summary, width))?;
         }
         Some(other) => {

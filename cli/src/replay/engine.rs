@@ -15,6 +15,9 @@ const EVENTS_PER_TICK: usize = 16_384;
 /// time lasts at least.
 const LEG: Duration = Duration::from_secs(365 * 86_400);
 
+/// What a limiter says of one request.
+pub type Answer = Result<Pass, Denied>;
+
 /// How the limiter of a replay is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
@@ -40,7 +43,7 @@ impl Engine {
         self.build(1, Manual::new()).map(|_| ())
     }
 
-    /// Puts every request to the limiter, at its time; `each` is told what became of it, and `tick` from
+    /// Puts every request to the limiter, at its time; `each` is told the answer, and `tick` from
     /// time to time how many are done.
     ///
     /// # Errors
@@ -49,7 +52,7 @@ impl Engine {
     pub fn replay(
         &self,
         log: &Log,
-        mut each: impl FnMut(Event, Outcome),
+        mut each: impl FnMut(Event, &Answer),
         mut tick: impl FnMut(usize),
     ) -> Result<(), ConfigError> {
         // Room for more clients than there are changes nothing, and would only cost memory.
@@ -77,9 +80,7 @@ impl Engine {
             }
             last = now;
             leg.clock.set(now - leg.origin);
-            let mut answered = |event: Event, answer: Result<Pass, Denied>| {
-                each(event, answer.map_or_else(|denied| refusal(&denied), |_| Outcome::Passed));
-            };
+            let mut answered = |event: Event, answer: Answer| each(event, &answer);
             match together {
                 // A batch of one costs more than a check.
                 [event] => answered(*event, leg.limiter.check(&log.keys[event.key as usize])),
@@ -113,7 +114,7 @@ enum Tried {
 }
 
 impl Tried {
-    fn check(&self, client: &ClientKey) -> Result<Pass, Denied> {
+    fn check(&self, client: &ClientKey) -> Answer {
         match self {
             Self::Slots(limiter) => limiter.check(client),
             Self::Exact(limiter) => limiter.check(client),
@@ -121,12 +122,7 @@ impl Tried {
     }
 
     /// Decides requests of one time, in their order.
-    fn check_all(
-        &self,
-        events: &[Event],
-        keys: &[ClientKey],
-        mut each: impl FnMut(Event, Result<Pass, Denied>),
-    ) {
+    fn check_all(&self, events: &[Event], keys: &[ClientKey], mut each: impl FnMut(Event, Answer)) {
         let client = |event: &Event| &keys[event.key as usize];
         match self {
             Self::Slots(limiter) => {
@@ -158,6 +154,27 @@ impl Leg {
         let limiter = engine.build(max_keys, clock.clone())?;
         Ok(Leg { origin, clock, limiter })
     }
+}
+
+/// What became of a request.
+pub fn outcome(answer: &Answer) -> Outcome {
+    answer.as_ref().map_or_else(refusal, |_| Outcome::Passed)
+}
+
+/// The share of each window (or of the bucket) that the client has used, in whole percent, rounded down; in the order of
+/// the limit's parts. Above 100 where refused requests count. Nothing is used where there is no room to count.
+pub fn used_percent(answer: &Answer) -> [u32; 2] {
+    let windows = match answer {
+        Ok(pass) => pass.windows(),
+        Err(denied) if denied.reason() == Reason::Full => return [0; 2],
+        Err(denied) => denied.windows(),
+    };
+    let mut used = [0; 2];
+    for (share, window) in used.iter_mut().zip(windows.iter()) {
+        let percent = u128::from(window.observed) * 100 / u128::from(window.limit.max(1));
+        *share = u32::try_from(percent).unwrap_or(u32::MAX);
+    }
+    used
 }
 
 fn refusal(denied: &Denied) -> Outcome {

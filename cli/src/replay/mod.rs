@@ -1,8 +1,12 @@
-//! The replay itself: every request put to the engine ([`engine`]), counted by time ([`timeline`]) and
-//! summed up ([`summary`]); and the same with a whole policy ([`mod@policy`]).
+//! The replay itself: every request put to the engine ([`engine`]), counted by time ([`timeline`], and finer in [`strips`]),
+//! by key ([`headroom`]) and summed up ([`summary`]); and the same with a whole policy ([`mod@policy`]).
+//! Many replays find a limit that suits a log ([`mod@suggest`]).
 
 pub mod engine;
+pub mod headroom;
 pub mod policy;
+pub mod strips;
+pub mod suggest;
 pub mod summary;
 pub mod timeline;
 

@@ -6,7 +6,9 @@ use serde::{Serialize, Serializer};
 use tidegate::ConfigError;
 
 use super::Outcome;
-use super::engine::Engine;
+use super::engine::{Answer, Engine, outcome, used_percent};
+use super::headroom::Headroom;
+use super::strips::{Part, Strips};
 use super::timeline::{Timeline, span_without_strays};
 use crate::key::ClientKey;
 use crate::log::read::{Event, Log, Skips};
@@ -42,8 +44,13 @@ pub struct Summary {
     pub top: Vec<TopClient>,
     /// First and last request; `None` without requests.
     pub span: Option<Span>,
+    /// What clients used of each part of the limit, at their peaks.
+    pub headroom: Vec<Headroom>,
     /// The requests by time.
     pub timeline: Timeline,
+    /// The same as it is drawn.
+    #[serde(skip)]
+    pub strips: Strips,
     /// How many lines were skipped for each reason, the commonest first.
     pub skipped_by: Vec<SkippedBy>,
     /// The first few of the skipped lines.
@@ -122,7 +129,7 @@ pub struct SkippedLine {
 }
 
 impl RefusedBy {
-    fn add(&mut self, outcome: Outcome) {
+    pub(super) fn add(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Passed => {}
             Outcome::Burst => self.burst += 1,
@@ -142,6 +149,8 @@ impl RefusedBy {
 /// How much of the result to keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Detail {
+    /// What the parts of the limit are called.
+    pub parts: &'static [&'static str],
     /// How many of the clients refused most.
     pub top: usize,
     /// The most slots that the timeline may have.
@@ -160,8 +169,8 @@ pub fn summarize(
     tick: impl FnMut(usize),
 ) -> Result<Summary, ConfigError> {
     let mut tally = Tally::new(log, detail.slots_max);
-    engine.replay(log, |event, outcome| tally.add(event, outcome), tick)?;
-    let mut summary = tally.sum(&log.keys, detail.top);
+    engine.replay(log, |event, answer| tally.add(event, answer), tick)?;
+    let mut summary = tally.sum(&log.keys, detail.parts, detail.top);
     summary.lines = log.lines;
     summary.skipped = log.skips.total;
     (summary.skipped_by, summary.skipped_first) = skips_of(&log.skips);
@@ -186,22 +195,37 @@ pub(super) fn skips_of(skips: &Skips) -> (Vec<SkippedBy>, Vec<SkippedLine>) {
 struct Tally {
     passed: Vec<u64>,
     refused: Vec<RefusedBy>,
+    /// The highest share that each client used, by part of the limit.
+    peaks: [Vec<u32>; 2],
     timeline: Timeline,
+    strips: Strips,
 }
 
 impl Tally {
     fn new(log: &Log, slots_max: usize) -> Self {
-        let timeline = span_without_strays(&log.events, |event| event.at_unix_ns)
-            .map_or_else(Timeline::default, |(first, last)| Timeline::spanning(first, last, slots_max));
+        let span = span_without_strays(&log.events, |event| event.at_unix_ns);
+        let timeline =
+            span.map_or_else(Timeline::default, |(first, last)| Timeline::spanning(first, last, slots_max));
         Tally {
             passed: vec![0; log.keys.len()],
             refused: vec![RefusedBy::default(); log.keys.len()],
+            peaks: [vec![0; log.keys.len()], vec![0; log.keys.len()]],
             timeline,
+            strips: Strips::spanning(span, [String::new()]),
         }
     }
 
-    fn add(&mut self, event: Event, outcome: Outcome) {
+    fn add(&mut self, event: Event, answer: &Answer) {
+        for (peaks, used) in self.peaks.iter_mut().zip(used_percent(answer)) {
+            let peak = &mut peaks[event.key as usize];
+            *peak = used.max(*peak);
+        }
+        self.count(event, outcome(answer));
+    }
+
+    fn count(&mut self, event: Event, outcome: Outcome) {
         let key = event.key as usize;
+        self.strips.add(0, event.at_unix_ns, Part::of(outcome));
         let passed = outcome == Outcome::Passed;
         if passed {
             self.passed[key] += 1;
@@ -217,8 +241,17 @@ impl Tally {
         }
     }
 
-    fn sum(self, keys: &[ClientKey], top: usize) -> Summary {
-        let mut summary = Summary { timeline: self.timeline, ..Summary::default() };
+    fn sum(self, keys: &[ClientKey], parts: &[&'static str], top: usize) -> Summary {
+        let mut summary = Summary { timeline: self.timeline, strips: self.strips, ..Summary::default() };
+        if !keys.is_empty() {
+            let [first, second] = self.peaks;
+            let parts = match parts {
+                [one] => vec![(*one, first)],
+                _ => vec![("burst limit", first), ("sustain limit", second)],
+            };
+            let headroom = parts.into_iter().map(|(part, peaks)| Headroom::of_clients(part, peaks));
+            summary.headroom = headroom.collect();
+        }
         summary.clients = keys.len() as u64;
         summary.passed = self.passed.iter().sum();
         let mut most: Vec<(u64, usize)> = Vec::new();
@@ -263,9 +296,9 @@ mod tests {
         let outcomes =
             [Outcome::Passed, Outcome::Burst, Outcome::Full, Outcome::Passed, Outcome::Limit, Outcome::Both];
         for (event, outcome) in log.events.iter().zip(outcomes) {
-            tally.add(*event, outcome);
+            tally.count(*event, outcome);
         }
-        let summary = tally.sum(&log.keys, 1);
+        let summary = tally.sum(&log.keys, &["bucket"], 1);
         assert_eq!((summary.passed, summary.refused), (2, 4));
         let by = RefusedBy { burst: 1, sustain: 0, both: 1, limit: 1, full: 1 };
         assert_eq!(summary.refused_by, by);

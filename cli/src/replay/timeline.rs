@@ -54,10 +54,16 @@ impl Timeline {
         Timeline { start_unix_s: first_s - first_s % step_s, step_s, slots, outside: 0 }
     }
 
+    /// The number of a time's slot; `None` outside the span.
+    pub fn slot_of(&self, at_unix_ns: u64) -> Option<usize> {
+        let since_s = (at_unix_ns / 1_000_000_000).checked_sub(self.start_unix_s)?;
+        usize::try_from(since_s / self.step_s).ok().filter(|slot| *slot < self.slots.len())
+    }
+
     /// The slot of a time; `None` outside the span.
     pub fn slot_mut(&mut self, at_unix_ns: u64) -> Option<&mut Slot> {
-        let since_s = (at_unix_ns / 1_000_000_000).checked_sub(self.start_unix_s)?;
-        self.slots.get_mut(usize::try_from(since_s / self.step_s).ok()?)
+        let slot = self.slot_of(at_unix_ns)?;
+        self.slots.get_mut(slot)
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn chart(timeline: &Timeline, width: usize) -> String {
 /// if that leaves room for the first round time.
 fn axis(timeline: &Timeline, repeat: usize) -> (String, String) {
     let columns = timeline.slots.len() * repeat;
-    let every_s = label_step_s(timeline.step_s, repeat);
+    let every_s = label_step_s(timeline.step_s, LABEL_COLUMNS.div_ceil(repeat) as u64);
     let label_of = |slot: usize| {
         let at_s = timeline.start_unix_s + slot as u64 * timeline.step_s;
         (label(at_s, every_s), at_s.is_multiple_of(every_s))
@@ -86,19 +86,18 @@ fn axis(timeline: &Timeline, repeat: usize) -> (String, String) {
     (axis.into_iter().collect(), labels)
 }
 
-/// How much time lies between two labels: a multiple of the step that a clock or calendar has.
-fn label_step_s(step_s: u64, repeat: usize) -> u64 {
+/// How much time lies between two labels that are so many slots apart at least: a multiple of the step that a clock or
+/// calendar has.
+pub(super) fn label_step_s(step_s: u64, slots_min: u64) -> u64 {
     const ROUND_S: [u64; 16] =
         [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, DAY_S];
-    let wide_enough = |every_s: u64| {
-        every_s.is_multiple_of(step_s) && every_s / step_s * repeat as u64 >= LABEL_COLUMNS as u64
-    };
+    let wide_enough = |every_s: u64| every_s.is_multiple_of(step_s) && every_s / step_s >= slots_min;
     let rounds = ROUND_S.into_iter();
-    let days = (1..=LABEL_COLUMNS as u64).map(|count| step_s.max(DAY_S).saturating_mul(count));
+    let days = (1..=slots_min.max(1)).map(|count| step_s.max(DAY_S).saturating_mul(count));
     rounds.chain(days).find(|every_s| wide_enough(*every_s)).unwrap_or(u64::MAX)
 }
 
-fn label(at_s: u64, every_s: u64) -> String {
+pub(super) fn label(at_s: u64, every_s: u64) -> String {
     let format = match every_s {
         0..60 => "%H:%M:%S",
         60..DAY_S if at_s.is_multiple_of(DAY_S) => "%d %b",
@@ -113,7 +112,7 @@ fn label(at_s: u64, every_s: u64) -> String {
 }
 
 /// `120` as `2 min`.
-fn length_in_words(length_s: u64) -> String {
+pub(super) fn length_in_words(length_s: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(DAY_S, "day"), (3_600, "h"), (60, "min"), (1, "s")];
     for (unit_s, name) in UNITS {
         if length_s.is_multiple_of(unit_s) {
@@ -209,13 +208,13 @@ mod tests {
 
     #[test]
     fn labels_are_round() {
-        assert_eq!(label_step_s(1, 1), 10);
-        assert_eq!(label_step_s(120, 1), 1_800);
-        assert_eq!(label_step_s(180, 1), 1_800);
-        assert_eq!(label_step_s(7_200, 1), DAY_S);
-        assert_eq!(label_step_s(7_200, 2), 43_200);
-        assert_eq!(label_step_s(21_600, 2), 2 * DAY_S);
-        assert_eq!(label_step_s(DAY_S, 2), 5 * DAY_S);
+        assert_eq!(label_step_s(1, 10), 10);
+        assert_eq!(label_step_s(120, 10), 1_800);
+        assert_eq!(label_step_s(180, 10), 1_800);
+        assert_eq!(label_step_s(7_200, 10), DAY_S);
+        assert_eq!(label_step_s(7_200, 5), 43_200);
+        assert_eq!(label_step_s(21_600, 5), 2 * DAY_S);
+        assert_eq!(label_step_s(DAY_S, 5), 5 * DAY_S);
         assert_eq!(label(NINE, 3_600), "09:00");
         assert_eq!(label(NINE + 15 * 3_600, 3_600), "03 Mar");
         assert_eq!(label(NINE, 100 * DAY_S), "Mar 2026");

@@ -1,17 +1,20 @@
 //! Results put before the reader: as a page of text ([`text()`] of a replay, [`policy_text`] and
-//! [`comparison_text`] of one with policies, [`scaling()`] of a bench, [`storm_text`] of a storm), as JSON
-//! ([`json`]) or drawn ([`svg()`] of a bench, [`storm_svg`] of a storm).
+//! [`comparison_text`] of one with policies, [`suggestions_text`] of limits for a log, [`scaling()`] of a bench, [`storm_text`] of a storm), as JSON
+//! ([`json`]) or drawn ([`svg()`] of a bench, [`storm_svg`] of a storm, [`picture_svg`] of a replay).
 
 mod bars;
 mod chart;
 mod comparison;
+mod drawing;
 mod flow;
 #[cfg(feature = "png")]
 mod pixels;
 mod policy;
+mod replay_drawing;
 mod scaling;
 mod storm;
 mod storm_drawing;
+mod suggestions;
 mod svg;
 mod table;
 mod text;
@@ -23,11 +26,15 @@ use terminal_size::{Width, terminal_size};
 
 pub use comparison::comparison_text;
 pub use policy::policy_text;
+#[cfg(feature = "png")]
+pub use replay_drawing::png as picture_png;
+pub use replay_drawing::{Picture, svg as picture_svg};
 pub use scaling::scaling;
 pub use storm::storm_text;
 #[cfg(feature = "png")]
 pub use storm_drawing::storm_png;
 pub use storm_drawing::storm_svg;
+pub use suggestions::suggestions_text;
 pub use svg::{Line, Panel, panels_svg, svg};
 pub use text::{sample_hint, text};
 

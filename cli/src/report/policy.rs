@@ -8,11 +8,11 @@ use super::chart;
 use super::flow::flow;
 use super::table::{Row, table};
 use super::text::{
-    DIM, INDENT, PASSED, REFUSED, Skips, TITLE, WARNING, between, counted, indented, percent, skips, strays,
-    total,
+    DIM, INDENT, PASSED, REFUSED, Skips, TITLE, WARNING, between, counted, headroom, indented, percent,
+    skips, strays, total,
 };
 use crate::replay::policy::summary::{About, PolicySummary};
-use crate::replay::policy::tally::{KeyCount, RuleCount, Totals};
+use crate::replay::policy::tally::{KeyCount, RuleCount, Totals, rule_title};
 
 /// The whole report, `width` columns wide at most where the words allow it.
 pub fn policy_text(summary: &PolicySummary, width: usize) -> String {
@@ -27,6 +27,7 @@ pub fn policy_text(summary: &PolicySummary, width: usize) -> String {
         let _ = writeln!(out, "\n{TITLE}Over time{TITLE:#} {DIM}(UTC){DIM:#}");
         out.push_str(&chart::chart(&summary.timeline, width));
         let _ = strays(&mut out, summary.timeline.outside, width);
+        let _ = headroom(&mut out, &summary.headroom, width);
         let _ = top(&mut out, summary, width);
     }
     let _ = skipped(&mut out, &summary.about, width);
@@ -149,8 +150,7 @@ fn by_rule(out: &mut String, summary: &PolicySummary, width: usize) -> std::fmt:
 
 /// The name of a rule, and that it only watches.
 pub(super) fn rule_name(name: &str, is_shadow: bool) -> String {
-    let name = crate::key::printable(name);
-    if is_shadow { format!("{name} (shadow)") } else { name }
+    rule_title(name, is_shadow)
 }
 
 fn top(out: &mut String, summary: &PolicySummary, width: usize) -> std::fmt::Result {

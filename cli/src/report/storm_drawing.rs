@@ -5,11 +5,11 @@
 use std::io;
 
 use indicatif::HumanCount;
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::prelude::{DrawingBackend, RGBColor};
+use plotters::style::text_anchor::{HPos, VPos};
 
-use super::svg::{COLOURS, Drawn, GRID, INK};
+use super::drawing::{self, Canvas, Mark, pixel, power_of_ten};
+use super::svg::{COLOURS, Drawn, INK};
 use crate::storm::Report;
 use crate::storm::contestant::{Kind, Wait};
 use crate::storm::figures::{Figures, Slot};
@@ -39,12 +39,7 @@ const SLOTS_MAX: u64 = 170;
 /// # Errors
 /// What the drawing library reports.
 pub fn storm_svg(report: &Report) -> io::Result<String> {
-    let mut document = String::new();
-    let size = (SIZE.0.unsigned_abs(), SIZE.1.unsigned_abs());
-    let root = SVGBackend::with_string(&mut document, size).into_drawing_area();
-    draw(report, &Canvas { root: &root, scale: 1 }).map_err(|error| io::Error::other(error.to_string()))?;
-    drop(root);
-    Ok(document)
+    drawing::svg(SIZE, |canvas| draw(report, canvas))
 }
 
 /// Draws a report as a PNG file, each unit two pixels wide.
@@ -53,67 +48,7 @@ pub fn storm_svg(report: &Report) -> io::Result<String> {
 /// What the drawing library reports.
 #[cfg(feature = "png")]
 pub fn storm_png(report: &Report) -> io::Result<Vec<u8>> {
-    const SCALE: i32 = 2;
-    let size = ((SIZE.0 * SCALE).unsigned_abs(), (SIZE.1 * SCALE).unsigned_abs());
-    super::pixels::png(size, |root| draw(report, &Canvas { root, scale: SCALE }))
-}
-
-/// Where it is drawn, and how large a unit is.
-struct Canvas<'a, B: DrawingBackend> {
-    root: &'a DrawingArea<B, Shift>,
-    scale: i32,
-}
-
-impl<B: DrawingBackend> Canvas<'_, B>
-where
-    B::ErrorType: 'static,
-{
-    fn scaled(&self, (x, y): (f64, f64)) -> (i32, i32) {
-        let scale = f64::from(self.scale);
-        (pixel(x * scale), pixel(y * scale))
-    }
-
-    fn line(&self, points: impl IntoIterator<Item = (f64, f64)>, colour: RGBColor, wide: u32) -> Drawn {
-        let points = straight(points.into_iter().map(|point| self.scaled(point)));
-        let style = colour.stroke_width(wide * self.scale.unsigned_abs());
-        self.root.draw(&PathElement::new(points, style))?;
-        Ok(())
-    }
-
-    fn area(&self, points: impl IntoIterator<Item = (f64, f64)>, colour: RGBColor) -> Drawn {
-        let points = straight(points.into_iter().map(|point| self.scaled(point)));
-        self.root.draw(&Polygon::new(points, colour.filled()))?;
-        Ok(())
-    }
-
-    fn text(&self, text: &str, at: (i32, i32), height: i32, anchor: (HPos, VPos), upright: bool) -> Drawn {
-        let font = FontDesc::from(("sans-serif", height * self.scale));
-        let font = if upright { font.transform(FontTransform::Rotate270) } else { font };
-        let style = font.color(&INK).pos(Pos::new(anchor.0, anchor.1));
-        self.root.draw(&Text::new(text, (at.0 * self.scale, at.1 * self.scale), style))?;
-        Ok(())
-    }
-}
-
-/// Without the points in the middle of a horizontal line, which nobody sees.
-fn straight(points: impl Iterator<Item = (i32, i32)>) -> Vec<(i32, i32)> {
-    let mut kept: Vec<(i32, i32)> = Vec::new();
-    for point in points {
-        if let [.., (_, first), last] = &mut kept[..]
-            && *first == last.1
-            && last.1 == point.1
-        {
-            *last = point;
-        } else {
-            kept.push(point);
-        }
-    }
-    kept
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "a picture is some thousand pixels wide")]
-fn pixel(at: f64) -> i32 {
-    at.round() as i32
+    drawing::png(SIZE, |canvas| draw(report, canvas))
 }
 
 /// What all panels share.
@@ -166,7 +101,6 @@ fn draw<B: DrawingBackend>(report: &Report, canvas: &Canvas<'_, B>) -> Drawn
 where
     B::ErrorType: 'static,
 {
-    canvas.root.fill(&WHITE)?;
     let scale = Scale::new(report);
     head(report, canvas)?;
     let (columns, rows) = (4, 4);
@@ -200,9 +134,7 @@ where
     let label = "seconds since the storm began";
     canvas.text(label, (middle, SIZE.1 - 10), 13, (HPos::Center, VPos::Bottom), false)?;
     let middle = TOP + (SIZE.1 - TOP - BOTTOM) / 2;
-    canvas.text("requests/s, logarithmic", (14, middle), 13, (HPos::Center, VPos::Center), true)?;
-    canvas.root.present()?;
-    Ok(())
+    canvas.text("requests/s, logarithmic", (14, middle), 13, (HPos::Center, VPos::Center), true)
 }
 
 /// The title and the legend.
@@ -217,34 +149,13 @@ where
         HumanCount(limits.capacity_per_s)
     );
     canvas.text(&title, (14, 14), 15, (HPos::Left, VPos::Top), false)?;
-    let (top, bottom) = (42.0, 54.0);
-    let mut x = 14.0;
-    for (name, colour, filled) in
-        [("offered", OFFERED, true), ("admitted", ADMITTED, false), ("refused", REFUSED, false)]
-    {
-        if filled {
-            canvas.area([(x, top), (x + 18.0, top), (x + 18.0, bottom), (x, bottom)], colour)?;
-        } else {
-            let middle = (top + bottom) / 2.0;
-            canvas.line([(x, middle), (x + 18.0, middle)], colour, 2)?;
-        }
-        canvas.text(name, (pixel(x) + 24, 48), 13, (HPos::Left, VPos::Center), false)?;
-        x += 100.0;
-    }
-    dashes((x, x + 18.0), 48.0, canvas)?;
-    canvas.text("capacity", (pixel(x) + 24, 48), 13, (HPos::Left, VPos::Center), false)
-}
-
-fn dashes<B: DrawingBackend>((from, until): (f64, f64), y: f64, canvas: &Canvas<'_, B>) -> Drawn
-where
-    B::ErrorType: 'static,
-{
-    let mut x = from;
-    while x < until {
-        canvas.line([(x, y), ((x + 4.0).min(until), y)], INK, 1)?;
-        x += 7.0;
-    }
-    Ok(())
+    let marks = [
+        ("offered", Mark::Area(OFFERED)),
+        ("admitted", Mark::Line(ADMITTED)),
+        ("refused", Mark::Line(REFUSED)),
+        ("capacity", Mark::Dashes),
+    ];
+    (0..).zip(marks).try_for_each(|(at, (name, mark))| canvas.legend(name, mark, (14 + 100 * at, 48)))
 }
 
 /// Where a panel stands.
@@ -273,21 +184,13 @@ where
 
     for power in 0..=pixel(scale.most) {
         let at = y(10_f64.powi(power));
-        canvas.line([(left, at), (right, at)], GRID, 1)?;
-        if place.first {
-            let label = labelled(power);
-            canvas.text(&label, (place.corner.0 - 6, pixel(at)), 12, (HPos::Right, VPos::Center), false)?;
-        }
+        canvas.level((left, right), at, place.first.then(|| power_of_ten(power)).as_deref())?;
     }
     for second in round_seconds(scale.until_s - scale.storm_s) {
         let at = x(scale.storm_s + second);
-        canvas.line([(at, bottom), (at, bottom + 4.0)], INK, 1)?;
         // Half of a label at the very edge would stand in the next panel's.
-        if place.last && at < right - 12.0 {
-            let label = second.to_string();
-            let under = (pixel(at), pixel(bottom) + 7);
-            canvas.text(&label, under, 12, (HPos::Center, VPos::Top), false)?;
-        }
+        let has_label = place.last && at < right - 12.0;
+        canvas.tick(at, bottom, has_label.then(|| second.to_string()).as_deref())?;
     }
 
     let slots = scale.slots(figures);
@@ -301,19 +204,9 @@ where
     canvas.area([(left, bottom)].into_iter().chain(line(offered)).chain([(right, bottom)]), OFFERED)?;
     canvas.line(line(|slot| slot.1), REFUSED, 1)?;
     canvas.line(line(|slot| slot.0), ADMITTED, 1)?;
-    dashes((left, right), y(scale.capacity), canvas)?;
+    let capacity = y(scale.capacity);
+    canvas.dashed(&[(left, capacity), (right, capacity)], INK, 1)?;
     canvas.line([(left, bottom), (right, bottom)], INK, 1)
-}
-
-/// A power of ten as an axis has it.
-fn labelled(power: i32) -> String {
-    match power {
-        0 => "1".to_owned(),
-        1 => "10".to_owned(),
-        2 => "100".to_owned(),
-        3..=5 => format!("{}k", 10_u32.pow((power - 3).unsigned_abs())),
-        _ => format!("1e{power}"),
-    }
 }
 
 /// Round numbers of seconds, three or four of them.
@@ -328,18 +221,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn horizontal_lines_have_two_ends() {
-        let steps = [(0, 5), (1, 5), (1, 5), (2, 5), (2, 9), (3, 9), (3, 5)];
-        assert_eq!(straight(steps.into_iter()), [(0, 5), (2, 5), (2, 9), (3, 9), (3, 5)]);
-        assert_eq!(straight([(0, 1), (4, 1)].into_iter()), [(0, 1), (4, 1)]);
-    }
-
-    #[test]
     fn axes_have_round_numbers() {
         assert_eq!(round_seconds(510), [0, 200, 400]);
         assert_eq!(round_seconds(4), [0, 1, 2, 3, 4]);
         assert_eq!(round_seconds(0), [0]);
-        let shown: Vec<String> = (0..=6).map(labelled).collect();
-        assert_eq!(shown, ["1", "10", "100", "1k", "10k", "100k", "1e6"]);
     }
 }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::flow::flow;
 use super::table::{Row, table};
 use super::{bars, chart};
+use crate::replay::headroom::Headroom;
 use crate::replay::summary::{RefusedBy, SkippedBy, SkippedLine, Span, Summary, TopClient};
 
 pub(super) const INDENT: &str = "  ";
@@ -37,6 +38,7 @@ pub fn text(summary: &Summary, width: usize) -> String {
         let _ = writeln!(out, "\n{TITLE}Over time{TITLE:#} {DIM}(UTC){DIM:#}");
         out.push_str(&chart::chart(&summary.timeline, width));
         let _ = strays(&mut out, summary.timeline.outside, width);
+        let _ = headroom(&mut out, &summary.headroom, width);
         let _ = top(&mut out, summary, width);
     }
     let (first, by) = (&*summary.skipped_first, &*summary.skipped_by);
@@ -68,22 +70,24 @@ fn head(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
         None => indented(out, &[&format!("{requests} of {clients}")], width)?,
     }
     if let Some(align) = summary.align {
-        let begin = match align {
-            "clock" => "windows begin at whole periods of Unix time",
-            "per-key" => "windows begin at a phase of each client's own",
-            _ => "windows begin at a client's first request",
-        };
-        let counts = match summary.refusals_count {
-            Some(false) => "refused requests use up nothing",
-            _ => "refused requests count",
-        };
-        indented(out, &[&format!("{DIM}{begin};"), &format!("{counts}{DIM:#}")], width)?;
+        terms(out, align, summary.refusals_count != Some(false), width)?;
     }
     if let Some(why) = &summary.incomplete {
         let read = format!("{WARNING}The log was read only in part:");
         indented(out, &[&read, &format!("{why}{WARNING:#}")], width)?;
     }
     Ok(())
+}
+
+/// Where windows begin, and whether refused requests count.
+pub(super) fn terms(out: &mut String, align: &str, refusals_count: bool, width: usize) -> std::fmt::Result {
+    let begin = match align {
+        "clock" => "windows begin at whole periods of Unix time",
+        "per-key" => "windows begin at a phase of each client's own",
+        _ => "windows begin at a client's first request",
+    };
+    let counts = if refusals_count { "refused requests count" } else { "refused requests use up nothing" };
+    indented(out, &[&format!("{DIM}{begin};"), &format!("{counts}{DIM:#}")], width)
 }
 
 fn totals(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {
@@ -134,6 +138,19 @@ pub(super) fn strays(out: &mut String, outside: u64, width: usize) -> std::fmt::
     let times = if outside == 1 { "a time" } else { "times" };
     let what = format!("{WARNING}not shown: {}", counted(outside, "request"));
     indented(out, &[&what, &format!("at {times} far from all others{WARNING:#}")], width)
+}
+
+/// How near the keys came to their limits, a sentence for each.
+pub(super) fn headroom(out: &mut String, headroom: &[Headroom], width: usize) -> std::fmt::Result {
+    if headroom.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{TITLE}Headroom{TITLE:#} {DIM}(at each one's peak){DIM:#}")?;
+    for part in headroom {
+        out.push_str(INDENT);
+        flow(out, &[&part.sentence], INDENT.len(), 2 * INDENT.len(), width)?;
+    }
+    Ok(())
 }
 
 fn top(out: &mut String, summary: &Summary, width: usize) -> std::fmt::Result {

@@ -6,7 +6,9 @@ use serde::Serialize;
 use tidegate::policy::Rules;
 
 use super::requests::{Requests, asked_by};
-use super::tally::{KeyCount, Outcome, RuleCount, Totals};
+use super::tally::{KeyCount, Outcome, RuleCount, Totals, rule_title};
+use crate::replay::headroom::Headroom;
+use crate::replay::strips::Strips;
 use crate::replay::summary::{SkippedBy, SkippedLine, Span, skips_of};
 use crate::replay::timeline::Timeline;
 
@@ -79,8 +81,13 @@ pub struct PolicySummary {
     pub keys_refused: u64,
     /// The keys refused most, at most as many as asked for.
     pub top: Vec<KeyCount>,
+    /// What keys used of the limits of each rule that counted any, at their peaks.
+    pub headroom: Vec<Headroom>,
     /// The requests by time.
     pub timeline: Timeline,
+    /// The same by rule, as it is drawn.
+    #[serde(skip)]
+    pub strips: Strips,
     /// Whether any rule counts anything but requests.
     pub counts_cost: bool,
 }
@@ -88,6 +95,13 @@ pub struct PolicySummary {
 impl PolicySummary {
     /// Of what a policy did, with so many keys.
     pub fn new(about: About, outcome: Outcome, top: usize) -> Self {
+        let peaks = |rule: &RuleCount| -> Vec<u32> {
+            outcome.keys.iter().filter(|key| key.rule == rule.rule).map(|key| key.peak_percent).collect()
+        };
+        let counted = outcome.rules.iter().filter(|rule| rule.peak_percent.is_some());
+        let headroom =
+            counted.map(|rule| Headroom::of_rule(&rule_title(&rule.rule, rule.shadow), peaks(rule)));
+        let headroom = headroom.collect();
         let mut keys: Vec<KeyCount> = outcome.keys.into_iter().filter(|key| key.refused > 0).collect();
         let keys_refused = keys.len() as u64;
         keys.sort_by_key(|key| Reverse(key.refused));
@@ -98,7 +112,9 @@ impl PolicySummary {
             rules: outcome.rules,
             keys_refused,
             top: keys,
+            headroom,
             timeline: outcome.timeline,
+            strips: outcome.strips,
             counts_cost: outcome.has_costs,
         }
     }

@@ -7,6 +7,7 @@ use tidegate::policy::{Cost, PolicyError, Request, Rule, RuleState, Rules};
 
 use super::requests::Requests;
 use super::trial::{Decided, decide_all};
+use crate::replay::strips::{Part, Strips};
 use crate::replay::timeline::{Timeline, span_without_strays};
 
 /// Requests, and what they cost by their own account.
@@ -80,6 +81,9 @@ pub struct KeyCount {
     pub cost_passed: u64,
     /// What the refused would have cost.
     pub cost_refused: u64,
+    /// The highest share of a limit that it used, in whole percent.
+    #[serde(skip)]
+    pub peak_percent: u32,
 }
 
 /// What one policy did.
@@ -95,6 +99,8 @@ pub struct Outcome {
     pub allowed: Vec<bool>,
     /// By time.
     pub timeline: Timeline,
+    /// By time and rule, as it is drawn.
+    pub strips: Strips,
     /// Whether any rule counts anything but requests.
     pub has_costs: bool,
 }
@@ -132,12 +138,15 @@ struct Tally<'a> {
     by_name: HashMap<&'a str, usize>,
     allowed: Vec<bool>,
     timeline: Timeline,
+    strips: Strips,
 }
 
 impl<'a> Tally<'a> {
     fn new(rules: &'a Rules, requests: &Requests, slots_max: usize) -> Self {
-        let timeline = span_without_strays(&requests.arrivals, |arrival| arrival.at_unix_ns)
-            .map_or_else(Timeline::default, |(first, last)| Timeline::spanning(first, last, slots_max));
+        let span = span_without_strays(&requests.arrivals, |arrival| arrival.at_unix_ns);
+        let timeline =
+            span.map_or_else(Timeline::default, |(first, last)| Timeline::spanning(first, last, slots_max));
+        let titles = rules.rules.iter().map(|rule| rule_title(&rule.name, rule.shadow));
         let shapes = requests.shapes.len();
         Self {
             totals: Totals { name: rules.name.clone(), ..Totals::default() },
@@ -145,6 +154,7 @@ impl<'a> Tally<'a> {
             by_name: rules.rules.iter().zip(0..).map(|(rule, at)| (rule.name.as_str(), at)).collect(),
             allowed: Vec::with_capacity(requests.arrivals.len()),
             timeline,
+            strips: Strips::spanning(span, titles),
         }
     }
 
@@ -167,6 +177,14 @@ impl<'a> Tally<'a> {
         for state in verdict.rules() {
             if let Some(&at) = self.by_name.get(state.name()) {
                 self.rules[at].add(state, is_alone, decided);
+                let part = match (state.refuses(), state.is_shadow()) {
+                    (false, _) => Part::Passed,
+                    (true, false) => Part::Refused,
+                    (true, true) => Part::Watched,
+                };
+                if !state.is_exempt() {
+                    self.strips.add(at, decided.arrival.at_unix_ns, part);
+                }
             }
         }
     }
@@ -176,6 +194,7 @@ impl<'a> Tally<'a> {
             totals: self.totals,
             allowed: self.allowed,
             timeline: self.timeline,
+            strips: self.strips,
             has_costs: rules.rules.iter().any(|rule| rule.cost != Cost::Fixed(1)),
             ..Outcome::default()
         };
@@ -219,6 +238,8 @@ impl<'a> RuleTally<'a> {
             count.peak_percent = used_percent;
             count.peak_key = Some(key.key.clone());
         }
+        let used_percent = u32::try_from(used_percent.unwrap_or(0)).unwrap_or(u32::MAX);
+        key.peak_percent = key.peak_percent.max(used_percent);
     }
 
     /// The number of the request's key, a new one if it was not seen before.
@@ -238,6 +259,12 @@ impl<'a> RuleTally<'a> {
         self.key_of_shape[shape] = Some(at);
         at
     }
+}
+
+/// The name of a rule as it is shown, and that it only watches.
+pub fn rule_title(name: &str, is_shadow: bool) -> String {
+    let name = crate::key::printable(name);
+    if is_shadow { format!("{name} (shadow)") } else { name }
 }
 
 fn add_one(count: &mut u64, sum: &mut u64, cost: u64) {
