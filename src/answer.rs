@@ -286,6 +286,12 @@ impl Denied {
         self.retry_after().map(|wait| wait.max(place))
     }
 
+    /// [`retry_after_staggered`](Self::retry_after_staggered) in whole seconds, as [`retry_after_secs`](Self::retry_after_secs) has
+    /// the shortest wait: what `Retry-After` is to say in a limiter that staggers. Places within one second come up together then.
+    pub fn retry_after_staggered_secs(&self) -> u64 {
+        self.retry_after_staggered().map_or(u64::MAX, whole_seconds)
+    }
+
     /// [`retry_after`](Self::retry_after) in whole seconds as the `Retry-After` field of HTTP wants
     /// it: rounded up, at least 1. `u64::MAX` where no wait is enough: do not tell a caller to try
     /// again then.

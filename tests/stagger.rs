@@ -150,6 +150,7 @@ fn who_is_not_told_takes_no_place() {
     let too_large = limiter.check_n("title", 6).unwrap_err();
     assert_eq!((too_large.reason(), too_large.retry_after_staggered()), (Reason::TooLarge, None));
     let first = limiter.check("title").unwrap_err();
+    assert_eq!((too_large.retry_after_staggered_secs(), first.retry_after_staggered_secs()), (u64::MAX, 1));
     // To read it twice is to be told the same twice.
     assert_eq!([staggered(&first), staggered(&first)], [10 * MS; 2]);
     assert_eq!(waits(&limiter, "title", 1), [20 * MS]);

@@ -148,6 +148,12 @@ impl Verdict {
         self.retry_after().map(|wait| places.fold(wait, Duration::max))
     }
 
+    /// [`retry_after_staggered`](Self::retry_after_staggered) in whole seconds, as
+    /// [`retry_after_secs`](Self::retry_after_secs) has the shortest wait.
+    pub fn retry_after_staggered_secs(&self) -> u64 {
+        if self.is_allowed { 0 } else { self.retry_after_staggered().map_or(u64::MAX, whole_seconds) }
+    }
+
     /// [`retry_after`](Self::retry_after) in whole seconds as the `Retry-After` field of HTTP wants it: rounded up, at least 1. 0 if it is allowed,
     /// `u64::MAX` where no wait is enough: do not tell a caller to try again then.
     pub fn retry_after_secs(&self) -> u64 {

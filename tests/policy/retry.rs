@@ -82,6 +82,7 @@ fn the_longest_of_all_waits_is_told() {
     // A second for the one; the other's places are beyond it from the hundredth on.
     assert_eq!((waits[0], waits[99]), (Duration::from_secs(1), Duration::from_secs(1)));
     assert_eq!(waits[100], 101 * TEN_MS);
+    assert_eq!(policy.check(&REQUEST).retry_after_staggered_secs(), 2);
 }
 
 #[test]
