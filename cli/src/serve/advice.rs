@@ -20,7 +20,7 @@ pub struct Given {
 struct Advice {
     /// Rules whose apis no path is.
     unmet: Vec<String>,
-    /// Rules, and the parts of their keys that no request has.
+    /// Rules, and the parts of their conditions or else of their keys that no request has.
     lacking: Vec<Lacking>,
 }
 
@@ -28,8 +28,18 @@ struct Advice {
 struct Lacking {
     rule: String,
     parts: Vec<Part>,
-    /// Whether that is all that the rule counts by.
-    are_all: bool,
+    so: So,
+}
+
+/// What comes of it.
+#[derive(Debug, PartialEq, Eq)]
+enum So {
+    /// The rule is about no request.
+    Unmet,
+    /// It counts by nothing else: all requests have one count.
+    AllAreOne,
+    /// It counts by something else too.
+    SomeAreOne,
 }
 
 impl Given {
@@ -59,13 +69,19 @@ impl Given {
                 advice.unmet.push(rule.name.clone());
                 continue;
             }
+            let conditions = rule.matcher.attributes.iter().map(|(name, _)| Part::Attribute(name.clone()));
+            let parts: Vec<Part> = conditions.filter(|part| !self.has(part)).collect();
+            if !parts.is_empty() {
+                advice.lacking.push(Lacking { rule: rule.name.clone(), parts, so: So::Unmet });
+                continue;
+            }
             let is_lacking =
                 |asked: &Vec<Part>| !asked.is_empty() && !asked.iter().any(|part| self.has(part));
             let lacking: Vec<Vec<Part>> = rule.key.iter().map(asked_by_key).filter(is_lacking).collect();
             if !lacking.is_empty() {
-                let are_all = lacking.len() == rule.key.len();
+                let so = if lacking.len() == rule.key.len() { So::AllAreOne } else { So::SomeAreOne };
                 let parts = lacking.into_iter().flatten().collect();
-                advice.lacking.push(Lacking { rule: rule.name.clone(), parts, are_all });
+                advice.lacking.push(Lacking { rule: rule.name.clone(), parts, so });
             }
         }
         advice
@@ -81,21 +97,25 @@ impl Given {
                  (/check may ask for them, or --map api=FIELD)"
             );
         }
-        for Lacking { rule, parts, are_all } in advice.lacking {
+        for Lacking { rule, parts, so } in advice.lacking {
             let names: Vec<String> = parts.iter().map(ToString::to_string).collect();
             let (rule, parts) = (printable(&rule), printable(&names.join(", ")));
-            if are_all {
-                tracing::warn!(
+            match so {
+                So::Unmet => tracing::warn!(
+                    rule,
+                    parts,
+                    "the rule asks for parts that no --map gives: it is about no request to /auth"
+                ),
+                So::AllAreOne => tracing::warn!(
                     rule,
                     parts,
                     "the key has parts that no --map gives: all requests to /auth count as one there"
-                );
-            } else {
-                tracing::warn!(
+                ),
+                So::SomeAreOne => tracing::warn!(
                     rule,
                     parts,
                     "the key has parts that no --map gives: requests to /auth that differ in nothing else count as one there"
-                );
+                ),
             }
         }
     }
@@ -135,6 +155,11 @@ mod tests {
         key = "title+attribute:plan"
         limit = { window = "1/1s" }
         [[rule]]
+        name = "plans"
+        match = { attribute = { plan = "*", method = "GET" } }
+        key = "attribute:plan"
+        limit = { window = "1/1s" }
+        [[rule]]
         name = "method"
         key = "attribute:method"
         limit = { window = "1/1s" }
@@ -149,24 +174,29 @@ mod tests {
         Given::new(mapped.iter().map(|part| part.parse().unwrap())).advice(&rules)
     }
 
-    fn lacking(rule: &str, parts: &[&str], are_all: bool) -> Lacking {
+    fn lacking(rule: &str, parts: &[&str], so: So) -> Lacking {
         let parts = parts.iter().map(|part| part.parse().unwrap()).collect();
-        Lacking { rule: rule.to_owned(), parts, are_all }
+        Lacking { rule: rule.to_owned(), parts, so }
     }
 
     #[test]
     fn rules_that_no_path_meets_are_told_with_keys_that_nobody_gives() {
         let found = advice(&[]);
         assert_eq!(found.unmet, ["name"]);
-        let both = [lacking("paths", &["user"], false), lacking("any", &["title", "attribute:plan"], true)];
-        assert_eq!(found.lacking, both);
+        let all = [
+            lacking("paths", &["user"], So::SomeAreOne),
+            lacking("any", &["title", "attribute:plan"], So::AllAreOne),
+            lacking("plans", &["attribute:plan"], So::Unmet),
+        ];
+        assert_eq!(found.lacking, all);
     }
 
     #[test]
     fn what_is_mapped_is_not_told() {
         let found = advice(&["api", "user", "attribute:plan"]);
         assert!(found.unmet.is_empty());
-        assert_eq!(found.lacking, [lacking("name", &["title"], true), lacking("any", &["title"], false)]);
+        let both = [lacking("name", &["title"], So::AllAreOne), lacking("any", &["title"], So::SomeAreOne)];
+        assert_eq!(found.lacking, both);
         assert_eq!(advice(&["api", "user", "title", "attribute:plan"]), Advice::default());
     }
 
