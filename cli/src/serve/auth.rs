@@ -16,6 +16,7 @@ use http::{HeaderName, Method, Request, Response, StatusCode, Uri};
 use tidegate::http::{Extract, Extractor, Head, Missing, Source};
 
 use super::App;
+use super::advice::Given;
 use super::json::clipped;
 use super::metrics::Asked;
 use super::problem::{NO_STORE, problem};
@@ -49,6 +50,8 @@ pub struct Reading {
     pub cost: Option<Source>,
     /// Which fields tell what was asked for.
     pub original: Original,
+    /// What of a request is known by that.
+    pub given: Given,
 }
 
 /// Decides what a proxy asks about.

@@ -192,6 +192,8 @@ async fn prometheus_is_told_in_its_own_words() {
     server.check(r#"{"api": "x", "user": "bob"}"#).await;
     server.check("{}").await;
     server.get("/nothing").await;
+    // The server notices a little later that a connection is gone.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     let answer = server.get("/metrics").await;
     assert!(answer.field("content-type").starts_with("application/openmetrics-text; version=1.0.0"));
     let mut families = Vec::new();
@@ -213,6 +215,8 @@ async fn prometheus_is_told_in_its_own_words() {
         ("tidegate_checks_total{endpoint=\"auth\",outcome=\"allowed\"}", 3.0),
         ("tidegate_checks_total{endpoint=\"auth\",outcome=\"refused\"}", 2.0),
         ("tidegate_checks_total{endpoint=\"check\",outcome=\"allowed\"}", 1.0),
+        ("tidegate_unmatched_total{endpoint=\"auth\"}", 0.0),
+        ("tidegate_unmatched_total{endpoint=\"check\"}", 0.0),
         ("tidegate_refusals_total{rule=\"three\"}", 2.0),
         ("tidegate_http_requests_total{endpoint=\"auth\",status=\"200\"}", 3.0),
         ("tidegate_http_requests_total{endpoint=\"auth\",status=\"429\"}", 2.0),
@@ -274,7 +278,10 @@ fn what_cannot_be_served_is_told_at_once() {
     for (args, status, says) in [
         (&["--policy", "no-such-file.toml"][..], 2, "no-such-file.toml"),
         (&["--listen", "192.0.2.1:1"], 1, "cannot listen at 192.0.2.1:1"),
-        (&["--map", "usr=x-user"], 2, "did you mean \"user\"?"),
+        (&["--map", "usr=x-user"], 2, "\"usr\" is no part of a request; did you mean \"user\"?"),
+        (&["--map", "client_ip=x-real-ip"], 2, "--trust-proxy and --forwarding"),
+        (&["--port", "8080"], 2, "'--listen'"),
+        (&["limits.toml"], 2, "'--policy'"),
         (&["--map", "user=a", "--map", "user=b"], 2, "user is mapped twice"),
         (&["--trust-proxy", "10.0.0.0/99"], 2, "it must be a network"),
         (&["--max-connections", "0"], 2, "1..=1000000"),

@@ -29,6 +29,27 @@ async fn a_changed_file_is_put_in_force() {
 }
 
 #[tokio::test]
+async fn the_log_tells_of_a_file_that_is_gone_and_of_keys_that_nobody_gives() {
+    let server = Server::start(THREE, &["--map", "title=x-title"]);
+    let said = |text: &str| server.log().matches(text).count();
+    let policy = server.policy();
+    let begin = format!("policy={:?} rules=1", policy.to_str().unwrap());
+    server.wait_for_log(&begin);
+    let lacking = "all requests to /auth count as one there rule=\"three\" parts=\"user\"";
+    assert_eq!(said(lacking), 1, "{}", server.log());
+    std::fs::remove_file(&policy).unwrap();
+    server.wait_for_log("policy cannot be read; the rules before it stay in force");
+    assert_eq!(said("is wrong"), 0, "{}", server.log());
+    server.rename_policy(&THREE.replace("\"user\"", "\"title+attribute:plan\""));
+    server.wait_for_log(
+        "that differ in nothing else count as one there rule=\"three\" parts=\"attribute:plan\"",
+    );
+    server.rename_policy(&THREE.replace("key =", "match = { api = \"x\" }\nkey ="));
+    server.wait_for_log("their apis do not begin with /");
+    assert_eq!(said(lacking), 1, "a rule that no path meets needs no key");
+}
+
+#[tokio::test]
 async fn sighup_reads_the_policy_again() {
     let server = Server::start(THREE, &["--no-watch", "--log", "json"]);
     server.rename_policy(&THREE.replace("burst = 3", "burst = 30"));
@@ -79,6 +100,24 @@ async fn what_runs_is_finished_before_the_end() {
 }
 
 #[tokio::test]
+async fn two_signals_at_once_are_one() {
+    let mut server = Server::start(THREE, &["--stop-timeout", "60", "--request-timeout", "60"]);
+    let mut under_way = server.connect();
+    let head =
+        "POST /check HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 12\r\n\r\n";
+    under_way.write_all(head.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let both = format!("kill -TERM {0}; kill -INT {0}", server.pid());
+    assert!(std::process::Command::new("sh").args(["-c", &both]).status().unwrap().success());
+    server.wait_for_log("stopping");
+    std::thread::sleep(Duration::from_millis(300));
+    under_way.write_all(br#"{"api": "x"}"#).unwrap();
+    assert!(to_end(&mut under_way).contains("\"allowed\":true"));
+    assert_eq!(server.ended(), Some(0), "{}", server.log());
+    assert!(!server.log().contains("ended at once"));
+}
+
+#[tokio::test]
 async fn health_says_so_before_the_end() {
     let mut server = Server::start(THREE, &["--stop-delay", "2"]);
     server.signal("-INT");
@@ -111,6 +150,7 @@ async fn what_does_not_end_is_cut_off() {
     std::thread::sleep(Duration::from_millis(200));
     server.signal("-TERM");
     server.wait_for_log("stopping");
+    std::thread::sleep(Duration::from_millis(300));
     server.signal("-INT");
     assert_eq!(server.ended(), Some(130));
 }
