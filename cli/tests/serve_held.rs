@@ -96,6 +96,39 @@ async fn answers_that_nobody_takes_end_their_connection() {
 }
 
 #[tokio::test]
+async fn a_stream_takes_no_more_than_its_part_of_an_answer_beforehand() {
+    // An answer of more than half a megabyte.
+    let rule = |at| {
+        format!(
+            "[[rule]]\nname = \"{at}\"\nkey = \"global\"\nlimit = {{ window = \"5/1h\" }}\nshadow = true\n"
+        )
+    };
+    let policy: String = (0..2000).map(rule).collect();
+    let times = ["--header-timeout", "1", "--request-timeout", "2", "--idle-timeout", "60"];
+    let server = Server::start(&policy, &times);
+    let body = br#"{"api": "x"}"#;
+    let whole = server.check(r#"{"api": "x"}"#).await;
+    assert_eq!(whole.json()["rules"].as_array().map(Vec::len), Some(2000));
+    assert_eq!(whole.field("content-length"), whole.body.len().to_string());
+    let mut stream = server.connect();
+    // It may be sent all there is, and it reads nothing.
+    let all = frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+    let mut bytes = [PREFACE, &all, &frame(8, 0, 0, &[0x7f, 0, 0, 0])].concat();
+    for at in 0..60 {
+        bytes.extend(frame(1, 4, 2 * at + 1, &head(POST, "/check", &[("content-type", "application/json")])));
+        bytes.extend(frame(0, 1, 2 * at + 1, body));
+    }
+    stream.write_all(&bytes).unwrap();
+    let start = Instant::now();
+    // If the answers were all with the connection, the requests would have ended, and it would have 60 s.
+    while server.metric("tidegate_connections_broken_total").await < 1.0 {
+        assert!(start.elapsed() < PATIENCE, "it holds its answers still");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    println!("ended after {:?}", start.elapsed());
+}
+
+#[tokio::test]
 async fn a_head_of_http2_has_the_same_bytes() {
     let server = Server::start(THREE, &[]);
     let mut sender = server.http2().await;

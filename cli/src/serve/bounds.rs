@@ -53,6 +53,9 @@ pub(super) const FRAME_BYTES_MAX: u32 = 16_384;
 /// Bytes of answers that one HTTP/2 stream holds.
 pub(super) const SEND_BYTES_MAX: usize = 65_536;
 
+/// Bytes of an answer that are handed on at a time.
+pub(super) const PIECE_BYTES: usize = 16_384;
+
 /// HTTP/2 streams that a client may open and reset before they are looked at; more end the connection.
 pub(super) const PENDING_RESETS_MAX: usize = 20;
 

@@ -2,13 +2,13 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::bounds::{CHECKS_MAX, REQUESTS_MAX, SHARE};
+use super::bounds::{CHECKS_MAX, PIECE_BYTES, REQUESTS_MAX, SHARE};
 use super::connection::Running;
 use super::metrics::Endpoint;
 
@@ -69,15 +69,19 @@ impl Pool {
 }
 
 /// The body of an answer; its request is under way, and has its place, until the client has taken all of it.
+///
+/// It is given in pieces: HTTP/2 asks for no more than there is room for, but takes what it is given.
 pub(super) struct Taken {
     body: Body,
+    /// What is left of a frame of it.
+    rest: Bytes,
     _held: (Running, Place),
 }
 
 impl Taken {
     pub(super) fn new(body: Body, mut running: Running, place: Place) -> Self {
         running.is_answered();
-        Self { body, _held: (running, place) }
+        Self { body, rest: Bytes::new(), _held: (running, place) }
     }
 }
 
@@ -89,15 +93,31 @@ impl HttpBody for Taken {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+        let this = self.get_mut();
+        if this.rest.is_empty() {
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let length = this.rest.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(this.rest.split_to(length)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }
 
