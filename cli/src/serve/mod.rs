@@ -1,7 +1,7 @@
 //! `tidegate serve`: a policy behind HTTP.
 //!
 //! ```text
-//! accept       connections as they come, and each request of them in time
+//! accept       connections as they come, and each request of them in time; places: how many at a time
 //! connection   one of them: HTTP/1.1 or HTTP/2, and an end for who is too slow
 //! routes       which path is answered by what
 //! check        POST /check; input: its body; json: the same as it was written
@@ -9,7 +9,7 @@
 //! problem      errors as clients are told them
 //! reload       other rules; advice: those that /auth does not serve as they seem to ask
 //! stop         signals
-//! bounds · metrics · log
+//! bounds · metrics · log (lossy: nobody waits for who reads it)
 //! ```
 //!
 //! Requests are decided where they are read, by one call that waits for nobody; the only thing that a request may wait for is
@@ -24,7 +24,9 @@ mod connection;
 mod input;
 mod json;
 mod log;
+mod lossy;
 mod metrics;
+mod places;
 mod problem;
 mod reload;
 mod routes;
@@ -81,7 +83,7 @@ struct App {
     metrics: Metrics,
     refusals: log::Refusals,
     /// Places for requests that are under way.
-    requests: Semaphore,
+    places: places::Places,
     /// Whether those who ask are told that the server stops; it may go on for a while.
     announced: watch::Sender<bool>,
     /// Whether connections are to end.
@@ -103,12 +105,13 @@ impl App {
 /// # Errors
 /// What kept the server from its beginning, in words.
 pub fn run(settings: Settings) -> Result<u8, String> {
-    log::begin(settings.log, settings.is_coloured);
+    let log = log::begin(settings.log, settings.is_coloured).map_err(|error| format!("no log: {error}"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no threads: {error}"))?;
     let status = serve(&runtime, settings);
     // What still runs was told to stop, and had its time.
     runtime.shutdown_background();
+    drop(log);
     status
 }
 
@@ -128,7 +131,7 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         bounds,
         metrics: Metrics::new(),
         refusals,
-        requests: Semaphore::new(bounds::REQUESTS_MAX),
+        places: places::Places::new(),
         announced: watch::Sender::new(false),
         stopping,
     });
@@ -177,9 +180,9 @@ async fn until_stopped(
         tokio::task::spawn_blocking(move || reload::again(&app, file.as_deref()));
     }
     let (bounds, asked) = (&app.bounds, Instant::now());
+    app.announced.send_replace(true);
     tracing::info!(connections = app.metrics.connections.get(), "stopping");
     let finish = async {
-        app.announced.send_replace(true);
         tokio::time::sleep(bounds.stop_delay).await;
         accepting.abort();
         _ = accepting.await;
