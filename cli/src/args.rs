@@ -146,7 +146,7 @@ command line is wrong";
 /// What `check` is asked to do.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// The policy files, TOML or JSON
+    /// The policy files, TOML or JSON; default is the policy that comes with tidegate
     #[arg(required = true, value_name = "POLICY")]
     pub policies: Vec<PathBuf>,
 

@@ -32,6 +32,13 @@ fn assert_kept(path: &Path, told: &str) {
 }
 
 #[test]
+fn the_default_policy_is_told_by_its_name() {
+    let output = check_in(&folder(), &["default"]);
+    let told = stdout(&output);
+    assert!(output.status.success() && told.starts_with("default: 20 rules, no mistakes"), "{told}");
+}
+
+#[test]
 fn broken_policies_are_told_line_by_line() {
     let folder = folder().join("broken");
     let mut names: Vec<String> = std::fs::read_dir(&folder)

@@ -211,7 +211,7 @@ fn mappings_that_cannot_be_are_told_with_what_can() {
     for (args, expected) in [
         (
             &["--map", "usr=who"][..],
-            "invalid value 'usr=who' for '--map <FIELD=SOURCE>': unknown field \"usr\"; did you mean \"user\"? Known: time, api, title,",
+            "invalid value 'usr=who' for '--map <FIELD=SOURCE>': \"usr\" is no part of a request; did you mean \"user\"? Known: time, api, title,",
         ),
         (
             &["--map", "time=at", "--map", "user=whom"],

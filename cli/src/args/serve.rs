@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::UnknownArgumentValueParser;
 use clap::{Args, ValueEnum};
 use http::HeaderName;
 use ipnet::IpNet;
@@ -90,6 +91,14 @@ pub struct ServeArgs {
     /// The policy, TOML or JSON; default is the one that comes with tidegate
     #[arg(short, long, value_name = "FILE", default_value = "default")]
     pub policy: PathBuf,
+
+    /// Not known; a hint at what is.
+    #[arg(hide = true, value_name = "FILE", value_parser = UnknownArgumentValueParser::suggest_arg("--policy"))]
+    pub file: Option<String>,
+
+    /// Not known; a hint at what is.
+    #[arg(long, hide = true, value_parser = UnknownArgumentValueParser::suggest_arg("--listen"))]
+    pub port: Option<String>,
 
     /// Where to listen; port 0 is any that is free
     #[arg(short, long, value_name = "ADDRESS", default_value = "127.0.0.1:8181", value_parser = address)]
@@ -207,14 +216,18 @@ impl FromStr for PartArg {
             && !is_read(&other)
         {
             let known = "api, title, namespace, user, target, cost, attribute:NAME";
-            return Err(format!("{other} is not read in a field here; parts that are: {known}"));
+            let instead = match other {
+                Part::ClientIp => "; --trust-proxy and --forwarding say where it is",
+                _ => "",
+            };
+            return Err(format!("{other} is not read in a field here{instead}; parts that are: {known}"));
         }
         let part = Part::named(part.trim(), is_read)?;
         let source = source.trim();
         let quoted = ['"', '\''].iter().find_map(|&quote| source.strip_prefix(quote)?.strip_suffix(quote));
         let source = match (quoted, source) {
             (Some(text), _) => PartSource::Constant(text.to_owned()),
-            (None, "bearer") => PartSource::Bearer,
+            (None, name) if name.eq_ignore_ascii_case("bearer") => PartSource::Bearer,
             (None, name) => {
                 let name = name.parse().map_err(|_| format!("{name:?} is no name of a field; {SHAPE}"))?;
                 PartSource::Field(name)
@@ -317,17 +330,22 @@ mod tests {
     fn parts_come_from_fields() {
         let of = |text: &str| text.parse::<PartArg>().map(|arg| arg.source);
         assert_eq!(of("user=X-User-Id"), Ok(PartSource::Field(HeaderName::from_static("x-user-id"))));
-        assert_eq!(of("user=bearer"), Ok(PartSource::Bearer));
+        for text in ["user=bearer", "user=Bearer", "user=BEARER"] {
+            assert_eq!(of(text), Ok(PartSource::Bearer));
+        }
         assert_eq!(of("title='chess'"), Ok(PartSource::Constant("chess".to_owned())));
         for (text, says) in [
             ("user", "no =; it must be like user=x-user-id"),
             (
                 "usr=x",
-                "did you mean \"user\"? Known: api, title, namespace, user, target, cost, attribute:NAME",
+                "\"usr\" is no part of a request; did you mean \"user\"? Known: api, title, namespace, user, target, cost, attribute:NAME",
             ),
             ("user=", "is no name of a field"),
             ("user=a b", "is no name of a field"),
-            ("client_ip=x-real-ip", "client_ip is not read in a field here"),
+            (
+                "client_ip=x-real-ip",
+                "client_ip is not read in a field here; --trust-proxy and --forwarding say",
+            ),
         ] {
             assert!(of(text).is_err_and(|error| error.contains(says)), "{text}");
         }

@@ -9,6 +9,7 @@ use anstyle::{AnsiColor, Style};
 use tidegate::policy::{Problem, Problems, Rules, Warning};
 
 use super::Failure;
+use super::policy::DEFAULT;
 use crate::args::CheckArgs;
 use crate::report;
 
@@ -30,7 +31,8 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         if number > 0 && !args.quiet {
             writeln!(out)?;
         }
-        match Rules::read(path) {
+        let read = if path.as_os_str() == DEFAULT { Ok(Rules::default_policy()) } else { Rules::read(path) };
+        match read {
             Ok(rules) => {
                 let warnings = rules.warnings();
                 odd += warnings.len();

@@ -12,7 +12,7 @@ use crate::args::{
     Color, FieldsArg, ForwardingArg, LogArg, OnMissingArg, OriginalArg, PartArg, PartSource, ServeArgs,
 };
 use crate::replay::policy::mapping::Part;
-use crate::serve::{Bounds, LogFormat, Original, Reading, Settings, run};
+use crate::serve::{Bounds, Given, LogFormat, Original, Reading, Settings, run};
 
 pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     let reading = reading(&args).map_err(|why| Failure::Usage("serve", why))?;
@@ -97,7 +97,8 @@ fn reading(args: &ServeArgs) -> Result<Reading, String> {
             Part::Time | Part::CallerType | Part::TargetType | Part::ClientIp | Part::Authenticated => {}
         }
     }
-    Ok(Reading { extractor, cost, original })
+    let given = Given::new(args.map.iter().map(|arg| arg.part.clone()));
+    Ok(Reading { extractor, cost, original, given })
 }
 
 fn is_coloured(color: Color) -> bool {

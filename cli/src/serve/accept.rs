@@ -20,6 +20,7 @@ use super::App;
 use super::bounds::{ACCEPT_PAUSE, BACKLOG};
 use super::connection::{self, Activity};
 use super::metrics::Endpoint;
+use super::places::{Place, Taken};
 use super::problem::problem;
 
 /// Listens at an address.
@@ -101,14 +102,14 @@ async fn answer(
     peer: SocketAddr,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    let _running = activity.begin();
+    let running = activity.begin();
     let endpoint = Endpoint::of(request.uri().path());
     let has_connection = request.version() < Version::HTTP_2;
     request.extensions_mut().insert(PeerAddress(peer.ip()));
-    let Ok(_permit) = app.requests.try_acquire() else {
+    let Some(place) = app.places.take(endpoint, activity.running()) else {
         let response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many requests are under way");
         app.metrics.answered(endpoint, response.status());
-        return Ok(response);
+        return Ok(response.map(|body| Body::new(Taken::new(body, running, Place::none()))));
     };
     // A router of axum's is ready at any time.
     let answered = router.call(request.map(Body::new));
@@ -124,5 +125,5 @@ async fn answer(
         }
     };
     app.metrics.answered(endpoint, response.status());
-    Ok(response)
+    Ok(response.map(|body| Body::new(Taken::new(body, running, place))))
 }

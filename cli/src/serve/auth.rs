@@ -16,6 +16,7 @@ use http::{HeaderName, Method, Request, Response, StatusCode, Uri};
 use tidegate::http::{Extract, Extractor, Head, Missing, Source};
 
 use super::App;
+use super::advice::Given;
 use super::json::clipped;
 use super::metrics::Asked;
 use super::problem::{NO_STORE, problem};
@@ -49,6 +50,8 @@ pub struct Reading {
     pub cost: Option<Source>,
     /// Which fields tell what was asked for.
     pub original: Original,
+    /// What of a request is known by that.
+    pub given: Given,
 }
 
 /// Decides what a proxy asks about.
@@ -189,7 +192,15 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>
 }
 
 fn cost(source: &Source, head: Head<'_>) -> Result<Option<u64>, String> {
-    let Some(text) = source.read(head) else { return Ok(None) };
+    let Some(text) = source.read(head) else {
+        return match source {
+            // Who says something that cannot be read has not said nothing.
+            Source::Header(name) if head.headers.contains_key(name) => {
+                Err(format!("{name} cannot be read as a cost: it is empty, there twice, or no text"))
+            }
+            _ => Ok(None),
+        };
+    };
     let is_whole = text.bytes().all(|digit| digit.is_ascii_digit());
     match text.parse() {
         Ok(cost) if is_whole => Ok(Some(cost)),
@@ -251,6 +262,25 @@ mod tests {
         let found = asked_for(&"/auth".parse().unwrap(), &Method::GET, &fields, Original::Either);
         assert!(found.is_err_and(|error| error.contains("twice")));
         assert!(asked("/auth", &[], Original::Either).is_err());
+    }
+
+    #[test]
+    fn a_cost_is_a_whole_number_or_an_error() {
+        let of = |values: &[&[u8]]| {
+            let mut request = Request::get("/").body(()).unwrap();
+            for value in values {
+                request.headers_mut().append("x-cost", http::HeaderValue::from_bytes(value).unwrap());
+            }
+            cost(&Source::Header(HeaderName::from_static("x-cost")), Head::of(&request))
+        };
+        assert_eq!(of(&[]), Ok(None));
+        assert_eq!(of(&[b"0"]), Ok(Some(0)));
+        assert_eq!(of(&[b"18446744073709551615"]), Ok(Some(u64::MAX)));
+        for odd in [&b"+5"[..], b"-5", b"5.0", b" ", b"", b"\xff", b"18446744073709551616", "⟨1⟩".as_bytes()]
+        {
+            assert!(of(&[odd]).is_err(), "{odd:?}");
+        }
+        assert!(of(&[b"1", b"9"]).is_err_and(|error| error.contains("twice")));
     }
 
     #[test]

@@ -30,9 +30,16 @@ pub struct Bounds {
 /// The smallest head that HTTP/1.1 can be bounded to.
 pub const HEADER_BYTES_MIN: usize = 8192;
 
-/// Requests that are under way at a time, on all connections together; others are answered 503 at once. Each holds its head and
-/// its body.
+/// Requests that are under way at a time, but for `/check`, on all connections together; others are answered 503 at once. Each
+/// holds its head, and its answer until the client has taken it.
 pub(super) const REQUESTS_MAX: usize = 4096;
+
+/// Requests to `/check` that are under way at a time. They alone wait for a body, which they hold too; so they have places of
+/// their own, and who sends bodies slowly takes none of the others'.
+pub(super) const CHECKS_MAX: usize = 2048;
+
+/// When half of the places are taken, a connection has so many requests at a time and no more.
+pub(super) const SHARE: usize = 8;
 
 /// Connections that wait in the system's queue.
 pub(super) const BACKLOG: u32 = 1024;
@@ -45,6 +52,9 @@ pub(super) const FRAME_BYTES_MAX: u32 = 16_384;
 
 /// Bytes of answers that one HTTP/2 stream holds.
 pub(super) const SEND_BYTES_MAX: usize = 65_536;
+
+/// Bytes of an answer that are handed on at a time.
+pub(super) const PIECE_BYTES: usize = 16_384;
 
 /// HTTP/2 streams that a client may open and reset before they are looked at; more end the connection.
 pub(super) const PENDING_RESETS_MAX: usize = 20;

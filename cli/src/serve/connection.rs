@@ -8,6 +8,7 @@
 //! bytes while nothing runs -> the rest of the head within header_timeout
 //! answered, no bytes   -> idle_timeout
 //! something runs       -> that has a limit of its own
+//! answers not taken    -> the oldest within request_timeout
 //! ```
 
 use std::future::Future;
@@ -35,8 +36,10 @@ pub(super) type Stopping = watch::Receiver<bool>;
 pub(super) struct Activity(Arc<Mutex<State>>);
 
 struct State {
-    /// Requests that are not answered.
+    /// Requests that are not answered, or whose answer has not been taken.
     running: usize,
+    /// When the answers were made that have not been taken. In no order; the same times are worth the same.
+    answered: Vec<Instant>,
     /// Whether there was any.
     has_asked: bool,
     /// When the last was answered, or the connection began.
@@ -48,7 +51,13 @@ struct State {
 impl Activity {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        let state = State { running: 0, has_asked: false, idle_since: now, head_since: Some(now) };
+        let state = State {
+            running: 0,
+            answered: Vec::new(),
+            has_asked: false,
+            idle_since: now,
+            head_since: Some(now),
+        };
         Self(Arc::new(Mutex::new(state)))
     }
 
@@ -57,13 +66,18 @@ impl Activity {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Requests that are under way.
+    pub(super) fn running(&self) -> usize {
+        self.state().running
+    }
+
     /// A request has begun; it ends when what this returns is dropped.
     pub(super) fn begin(&self) -> Running {
         let mut state = self.state();
         state.running += 1;
         state.has_asked = true;
         state.head_since = None;
-        Running(self.clone())
+        Running { activity: self.clone(), answered: None }
     }
 
     fn bytes_came(&self) {
@@ -73,9 +87,13 @@ impl Activity {
         }
     }
 
-    /// When the connection ends unless something happens, and whether that is for a head that does not end.
+    /// When the connection ends unless something happens, and whether that is for a client that is too slow.
     fn deadline(&self, bounds: &Bounds) -> (Instant, bool) {
         let state = self.state();
+        // Others of its requests may go on: who leaves a single answer untaken for so long has it held here, and more.
+        if let Some(oldest) = state.answered.iter().min() {
+            return (*oldest + bounds.request_timeout, true);
+        }
         match state.head_since {
             _ if state.running > 0 => (Instant::now() + bounds.request_timeout, false),
             Some(since) => (since + bounds.header_timeout, true),
@@ -84,14 +102,29 @@ impl Activity {
     }
 }
 
-/// A request that is not answered.
-pub(super) struct Running(Activity);
+/// A request that is under way: until its answer has been taken.
+pub(super) struct Running {
+    activity: Activity,
+    answered: Option<Instant>,
+}
+
+impl Running {
+    /// From now on it waits for its client alone.
+    pub(super) fn is_answered(&mut self) {
+        let now = Instant::now();
+        self.answered = Some(now);
+        self.activity.state().answered.push(now);
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.activity.state();
         state.running -= 1;
         state.idle_since = Instant::now();
+        if let Some(at) = state.answered.iter().position(|answered| Some(*answered) == self.answered) {
+            state.answered.swap_remove(at);
+        }
     }
 }
 
@@ -193,11 +226,11 @@ where
                 connection.as_mut().graceful_shutdown();
             }
             () = tokio::time::sleep_until(wake.into()) => {
-                let (deadline, is_slow_head) = activity.deadline(bounds);
+                let (deadline, is_too_slow) = activity.deadline(bounds);
                 if deadline > Instant::now() {
                     continue;
                 }
-                if is_slow_head {
+                if is_too_slow {
                     return false;
                 }
                 connection.as_mut().graceful_shutdown();

@@ -30,10 +30,17 @@ const ENTITY_FIELDS: [&str; 2] = ["type", "id"];
 /// The most attributes that a request may have.
 pub(super) const ATTRIBUTES_MAX: usize = 64;
 
+/// The most mistakes that are told; of more it is told how many. A body of nothing but mistakes would have an answer many times as
+/// long as itself.
+const MISTAKES_MAX: usize = 10;
+
+/// What an address begins with that stands in a part's place: `/auth` counts by such texts, and nobody may make them up.
+const STAND_IN: char = '⟨';
+
 /// Reads a body.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// What is wrong with it: ten mistakes at most, and then how many more there are.
 pub(super) fn read(body: &[u8]) -> Result<Facts<'static>, Vec<Mistake>> {
     let json: Json = match serde_json::from_slice(body) {
         Ok(json) => json,
@@ -41,7 +48,7 @@ pub(super) fn read(body: &[u8]) -> Result<Facts<'static>, Vec<Mistake>> {
             return Err(vec![mistake("body", None, "JSON", &format!("the body is no JSON: {error}"))]);
         }
     };
-    let mut reader = Reader { mistakes: Vec::new() };
+    let mut reader = Reader { mistakes: Vec::new(), untold: 0 };
     let facts = match json {
         Json::Object(entries) => reader.facts(entries),
         other => {
@@ -49,7 +56,14 @@ pub(super) fn read(body: &[u8]) -> Result<Facts<'static>, Vec<Mistake>> {
             Facts::default()
         }
     };
-    if reader.mistakes.is_empty() { Ok(facts) } else { Err(reader.mistakes) }
+    if reader.mistakes.is_empty() { Ok(facts) } else { Err(reader.told()) }
+}
+
+/// What a text may be.
+const TEXT: &str = "a text that does not begin with ⟨";
+
+fn is_text(value: &Json) -> bool {
+    matches!(value, Json::Text(text) if !text.starts_with(STAND_IN))
 }
 
 fn mistake(field: &str, found: Option<String>, allowed: &str, detail: &str) -> Mistake {
@@ -60,9 +74,27 @@ fn mistake(field: &str, found: Option<String>, allowed: &str, detail: &str) -> M
 /// Collects what is wrong.
 struct Reader {
     mistakes: Vec<Mistake>,
+    /// How many more there are.
+    untold: usize,
 }
 
 impl Reader {
+    fn told(mut self) -> Vec<Mistake> {
+        if self.untold > 0 {
+            let detail = format!("{} more mistakes", self.untold);
+            let field = "body".to_owned();
+            self.mistakes.push(Mistake { field, found: None, allowed: None, nearest: None, detail });
+        }
+        self.mistakes
+    }
+
+    /// Whether another mistake is told; else it is counted.
+    fn is_told(&mut self) -> bool {
+        let is_told = self.mistakes.len() < MISTAKES_MAX;
+        self.untold += usize::from(!is_told);
+        is_told
+    }
+
     fn facts(&mut self, entries: Vec<(String, Json)>) -> Facts<'static> {
         let mut facts = Facts::default();
         let entries = self.known("", entries, &FIELDS);
@@ -107,6 +139,9 @@ impl Reader {
         for (name, value) in entries {
             let field = format!("{of}{}", clipped(&name));
             if !names.contains(&&*name) {
+                if !self.is_told() {
+                    continue;
+                }
                 let nearest = nearest(&name, names.iter().copied());
                 let meant = nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or(".".to_owned());
                 let known = names.join(", ");
@@ -126,8 +161,9 @@ impl Reader {
 
     fn text(&mut self, field: &str, value: Json) -> Option<String> {
         match value {
-            Json::Text(text) => return Some(text),
-            other => self.wrong(field, &other, "a text"),
+            Json::Text(text) if !text.starts_with(STAND_IN) => return Some(text),
+            // As a stand-in for whom nobody knows, it would be counted with them.
+            other => self.wrong(field, &other, TEXT),
         }
         None
     }
@@ -178,8 +214,9 @@ impl Reader {
         let allowed = error.rsplit_once("must be ").map_or("a type of entity", |(_, allowed)| allowed);
         let names: Vec<&str> = allowed.trim_start_matches("one of ").split(", ").collect();
         let nearest = nearest(&text, names.into_iter()).map(str::to_owned);
+        let told = self.mistakes.len();
         self.wrong(field, &Json::Text(text), allowed);
-        if let (Some(last), Some(nearest)) = (self.mistakes.last_mut(), nearest) {
+        if let (Some(last), Some(nearest)) = (self.mistakes.get_mut(told), nearest) {
             last.detail.push_str(&format!("; did you mean {nearest:?}?"));
             last.nearest = Some(nearest);
         }
@@ -197,8 +234,8 @@ impl Reader {
             if entries[..at].iter().any(|(known, _)| known == name) {
                 let field = format!("attributes.{}", clipped(name));
                 self.say(&field, format!("{field} is there twice"));
-            } else if !matches!(value, Json::Text(_) | Json::Null) {
-                self.wrong(&format!("attributes.{}", clipped(name)), value, "a text");
+            } else if !matches!(value, Json::Null) && !is_text(value) {
+                self.wrong(&format!("attributes.{}", clipped(name)), value, TEXT);
             }
         }
         for (name, value) in entries {
@@ -209,12 +246,18 @@ impl Reader {
     }
 
     fn wrong(&mut self, field: &str, found: &Json, allowed: &str) {
+        if !self.is_told() {
+            return;
+        }
         let told = found.told();
         let detail = format!("{field} is {told}; it must be {allowed}");
         self.mistakes.push(mistake(field, Some(told), allowed, &detail));
     }
 
     fn say(&mut self, field: &str, detail: String) {
+        if !self.is_told() {
+            return;
+        }
         let field = clipped(field);
         self.mistakes.push(Mistake { field, found: None, allowed: None, nearest: None, detail });
     }

@@ -1,4 +1,4 @@
-//! The log: on standard error, as text or JSON lines. What clients have sent is escaped and cut short.
+//! The log: on standard error, as text or JSON lines, by a thread of its own. What clients have sent is escaped and cut short.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +8,7 @@ use tidegate::{Limit, Rate, SingleLimiter};
 use tracing_subscriber::fmt;
 
 use super::json::clipped;
+use super::lossy::{self, Writing};
 use crate::key::printable;
 
 /// How the log is written.
@@ -23,14 +24,20 @@ pub enum LogFormat {
 /// Refusals that are logged a second.
 pub(super) const REFUSALS_PER_S: u64 = 5;
 
-/// Begins the log of this process; a second call changes nothing.
-pub(super) fn begin(format: LogFormat, is_coloured: bool) {
-    let builder = fmt::fmt().with_writer(io::stderr).with_target(false).log_internal_errors(false);
+/// Begins the log of this process, which ends with what this returns; a second call changes nothing.
+///
+/// # Errors
+/// There is no thread for it.
+pub(super) fn begin(format: LogFormat, is_coloured: bool) -> io::Result<Writing> {
+    let (lossy, writing) = lossy::to(io::stderr(), format)?;
+    let writer = move || lossy.clone();
+    let builder = fmt::fmt().with_writer(writer).with_target(false).log_internal_errors(false);
     // Only a process that has a log already fails here.
     match format {
         LogFormat::Text => _ = builder.with_ansi(is_coloured).try_init(),
         LogFormat::Json => _ = builder.json().flatten_event(true).with_ansi(false).try_init(),
     }
+    Ok(writing)
 }
 
 /// The log of refusals: a few a second, and how many were left out.

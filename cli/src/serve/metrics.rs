@@ -83,6 +83,8 @@ pub(super) struct Metrics {
     known: [[std::sync::OnceLock<Counter>; STATUSES.len()]; Endpoint::ALL.len()],
     /// By who asked, then allowed and refused.
     checks: [[Counter; 2]; 2],
+    /// By who asked.
+    unmatched: [Counter; 2],
     refusals: Family<Labels<1>, Counter>,
     lacking: Counter,
     pub(super) connections: Gauge<i64, AtomicI64>,
@@ -102,12 +104,16 @@ impl Metrics {
             checks.get_or_create(&labels).clone()
         };
         let outcomes = |endpoint: &str| [check(endpoint, "allowed"), check(endpoint, "refused")];
+        let unmatched = Family::<Labels<1>, Counter>::default();
+        let unmatched_by =
+            |endpoint: &str| unmatched.get_or_create(&[("endpoint", endpoint.to_owned())]).clone();
         let metrics = Self {
             started: Instant::now(),
             uptime: Gauge::default(),
             requests: Family::default(),
             known: Default::default(),
             checks: [outcomes("check"), outcomes("auth")],
+            unmatched: [unmatched_by("check"), unmatched_by("auth")],
             refusals: Family::default(),
             lacking: Counter::default(),
             connections: Gauge::default(),
@@ -119,6 +125,7 @@ impl Metrics {
             registry: Registry::default(),
         };
         registry.register("checks", "Requests that the policy decided", checks);
+        registry.register("unmatched", "Of them, those that no rule was about", unmatched);
         registry.register("refusals", "Refused requests by each rule that refuses", metrics.refusals.clone());
         registry.register("http_requests", "Answers by endpoint and status", metrics.requests.clone());
         let lacking = metrics.lacking.clone();
@@ -162,6 +169,9 @@ impl Metrics {
     /// The policy has decided.
     pub(super) fn decided(&self, by: Asked, verdict: &Verdict) {
         self.checks[by as usize][usize::from(!verdict.is_allowed())].inc();
+        if !verdict.is_matched() {
+            self.unmatched[by as usize].inc();
+        }
         if !verdict.is_allowed() {
             for rule in verdict.refusing() {
                 self.refusals.get_or_create(&[("rule", rule.name().to_owned())]).inc();

@@ -1,20 +1,22 @@
 //! `tidegate serve`: a policy behind HTTP.
 //!
 //! ```text
-//! accept       connections as they come, and each request of them in time
+//! accept       connections as they come, and each request of them in time; places: how many at a time
 //! connection   one of them: HTTP/1.1 or HTTP/2, and an end for who is too slow
 //! routes       which path is answered by what
 //! check        POST /check; input: its body; json: the same as it was written
 //! auth         /auth, for proxies
 //! problem      errors as clients are told them
-//! reload       other rules      stop   signals
-//! bounds · metrics · log
+//! reload       other rules; advice: those that /auth does not serve as they seem to ask
+//! stop         signals
+//! bounds · metrics · log (lossy: nobody waits for who reads it)
 //! ```
 //!
 //! Requests are decided where they are read, by one call that waits for nobody; the only thing that a request may wait for is
 //! its own body.
 
 mod accept;
+mod advice;
 mod auth;
 mod bounds;
 mod check;
@@ -22,7 +24,9 @@ mod connection;
 mod input;
 mod json;
 mod log;
+mod lossy;
 mod metrics;
+mod places;
 mod problem;
 mod reload;
 mod routes;
@@ -30,9 +34,11 @@ mod stop;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
+pub use advice::Given;
 pub use auth::{Original, Reading};
 pub use bounds::{Bounds, HEADER_BYTES_MIN};
 pub use log::LogFormat;
@@ -42,6 +48,8 @@ use tidegate::http::Answering;
 use tidegate::policy::{Policy, Request, Rules, Verdict};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
+
+use crate::key::printable;
 
 /// What the server is asked to be.
 #[derive(Debug)]
@@ -75,7 +83,7 @@ struct App {
     metrics: Metrics,
     refusals: log::Refusals,
     /// Places for requests that are under way.
-    requests: Semaphore,
+    places: places::Places,
     /// Whether those who ask are told that the server stops; it may go on for a while.
     announced: watch::Sender<bool>,
     /// Whether connections are to end.
@@ -97,12 +105,13 @@ impl App {
 /// # Errors
 /// What kept the server from its beginning, in words.
 pub fn run(settings: Settings) -> Result<u8, String> {
-    log::begin(settings.log, settings.is_coloured);
+    let log = log::begin(settings.log, settings.is_coloured).map_err(|error| format!("no log: {error}"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no threads: {error}"))?;
     let status = serve(&runtime, settings);
     // What still runs was told to stop, and had its time.
     runtime.shutdown_background();
+    drop(log);
     status
 }
 
@@ -110,6 +119,9 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
     let (stop, stopping) = watch::channel(false);
     let mut bounds = settings.bounds;
     bounds.connections_max = affordable(bounds.connections_max);
+    // The rules themselves go into the policy.
+    let count = settings.rules.rules.len();
+    settings.reading.given.tell(&settings.rules);
     let policy = Policy::new(settings.rules).map_err(|error| format!("the policy: {error}"))?;
     let refusals = log::Refusals::new().map_err(|error| format!("the log: {error}"))?;
     let app = Arc::new(App {
@@ -119,7 +131,7 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         bounds,
         metrics: Metrics::new(),
         refusals,
-        requests: Semaphore::new(bounds::REQUESTS_MAX),
+        places: places::Places::new(),
         announced: watch::Sender::new(false),
         stopping,
     });
@@ -130,7 +142,8 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         let unbound = |error: io::Error| format!("cannot listen at {}: {error}", settings.listen);
         let listener = accept::listen(settings.listen).map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
-        tracing::info!(%address, connections_max = bounds.connections_max, "listening");
+        let from = policy_name(file.as_deref());
+        tracing::info!(%address, policy = from, rules = count, connections_max = bounds.connections_max, "listening");
         // Nobody need read it.
         _ = writeln!(io::stdout(), "http://{address}");
         let watch = match &file {
@@ -147,6 +160,11 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
     })
 }
 
+/// Where the rules are from, in words.
+fn policy_name(file: Option<&Path>) -> String {
+    file.map_or_else(|| "the default policy".to_owned(), |file| printable(&file.to_string_lossy()))
+}
+
 /// Waits for a signal to stop, and then for what runs.
 async fn until_stopped(
     app: &Arc<App>,
@@ -161,10 +179,10 @@ async fn until_stopped(
         // Reading and building take their time; nobody waits for them here.
         tokio::task::spawn_blocking(move || reload::again(&app, file.as_deref()));
     }
-    let bounds = &app.bounds;
+    let (bounds, asked) = (&app.bounds, Instant::now());
+    app.announced.send_replace(true);
     tracing::info!(connections = app.metrics.connections.get(), "stopping");
     let finish = async {
-        app.announced.send_replace(true);
         tokio::time::sleep(bounds.stop_delay).await;
         accepting.abort();
         _ = accepting.await;
@@ -180,17 +198,19 @@ async fn until_stopped(
             }
             0
         }
-        status = again(&mut signals) => {
+        status = again(&mut signals, asked) => {
             tracing::warn!("ended at once");
             status
         }
     }
 }
 
-/// The status of a second signal to stop.
-async fn again(signals: &mut Signals) -> u8 {
+/// The status of a second signal to stop. What comes within [`stop::SAME`] of the first is the first once more.
+async fn again(signals: &mut Signals, first: Instant) -> u8 {
     loop {
-        if let stop::Asked::Stop(status) = signals.next().await {
+        if let stop::Asked::Stop(status) = signals.next().await
+            && first.elapsed() >= stop::SAME
+        {
             return u8::try_from(status).unwrap_or(1);
         }
     }

@@ -1,9 +1,13 @@
 //! Signals: the first SIGTERM or SIGINT stops the server, a second one ends the process at once, SIGHUP reads the policy again.
 
 use std::io;
+use std::time::Duration;
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Signals to stop that come within this time are one: a shell and the `timeout` that it runs send one each.
+pub(super) const SAME: Duration = Duration::from_millis(200);
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

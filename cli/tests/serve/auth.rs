@@ -90,6 +90,27 @@ cost = "request"
 }
 
 #[tokio::test]
+async fn rules_that_no_path_meets_are_told_once() {
+    let policy = THREE.replace("key", "match = { api = [\"profile\", \"data-*\"] }\nkey");
+    let policy = format!("{policy}{}", policy.replace("three", "four"));
+    let told =
+        "their apis do not begin with / (/check may ask for them, or --map api=FIELD) rules=\"three, four\"";
+    let server = Server::start(&policy, &[]);
+    server.wait_for_log("listening");
+    assert_eq!(server.log().matches(told).count(), 1, "{}", server.log());
+    for _ in 0..5 {
+        assert_eq!(server.get("/auth/profile").await.status, StatusCode::OK);
+    }
+    server.check(r#"{"api": "profile", "user": "ada"}"#).await;
+    server.check(r#"{"api": "other", "user": "ada"}"#).await;
+    assert_eq!(server.metric("tidegate_unmatched_total{endpoint=\"auth\"}").await, 5.0);
+    assert_eq!(server.metric("tidegate_unmatched_total{endpoint=\"check\"}").await, 1.0);
+    let server = Server::start(&policy, &["--map", "api=x-api", "--map", "user=x-user-id"]);
+    server.wait_for_log("listening");
+    assert!(!server.log().contains("WARN"), "{}", server.log());
+}
+
+#[tokio::test]
 async fn what_a_request_lacks_may_be_let_through() {
     let one = THREE.replace("burst = 3", "burst = 1");
     let server = Server::start(&one, &["--map", "user=x-user-id", "--on-missing", "allow"]);

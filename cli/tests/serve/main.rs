@@ -14,7 +14,7 @@ use http::{Request, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::json;
-use served::{Answer, PATIENCE, Server, THREE, wait_until};
+use served::{Answer, PATIENCE, Server, THREE};
 
 fn ask(method: &str, path: &str, fields: &[(&str, &str)]) -> Request<String> {
     let request = Request::builder().method(method).uri(path);
@@ -27,6 +27,7 @@ async fn check_tells_the_verdict() {
     let server = Server::start(THREE, &[]);
     let first = server.check(r#"{"api": "x", "user": "ada"}"#).await;
     assert_eq!((first.status, first.field("content-type")), (StatusCode::OK, "application/json"));
+    assert_eq!(first.field("cache-control"), "no-store");
     let json = first.json();
     assert_eq!((&json["allowed"], &json["retry_after_s"]), (&json!(true), &json!(0)));
     let rule = &json["rules"][0];
@@ -145,6 +146,13 @@ async fn bad_input_is_told_and_counts_nothing() {
         ),
         (r#"{"api": "x", "user": "ada", "attributes": {"a": 1}}"#, "attributes.a is 1; it must be a text"),
         (r#"{"api": "x", "user": "ada", "attributes": {"a": "1", "a": "2"}}"#, "attributes.a is there twice"),
+        // What stands in for a part that is not there is nobody's name.
+        (
+            r#"{"api": "x", "user": "⟨127.0.0.1⟩"}"#,
+            "user is \"⟨127.0.0.1⟩\"; it must be a text that does not",
+        ),
+        (r#"{"api": "x", "user": "ada", "attributes": {"a": "⟨"}}"#, "attributes.a is \"⟨\"; it must be"),
+        (r#"{"api": "x", "target": {"type": "Title", "id": "⟨"}}"#, "target.id is \"⟨\"; it must be"),
     ];
     for (body, says) in table {
         let answer = server.check(body).await;
@@ -152,6 +160,13 @@ async fn bad_input_is_told_and_counts_nothing() {
         assert!(answer.status == StatusCode::BAD_REQUEST && detail.contains(says), "{body}: {detail}");
         assert_eq!(answer.json()["errors"].as_array().map(Vec::len), Some(detail.lines().count()));
     }
+    // Of many mistakes ten are told, so that no answer is much longer than what asked for it.
+    let many = format!("{{{}}}", vec![r#""":1"#; 3000].join(","));
+    let answer = server.check(&many).await;
+    assert_eq!(answer.json()["errors"].as_array().map(Vec::len), Some(11));
+    // All 3000, and that there is no api.
+    assert!(answer.problem().ends_with("\n2991 more mistakes"), "{}", answer.problem());
+    assert!(answer.body.len() < 8192, "{}", answer.body.len());
     let attributes: Vec<String> = (0..65).map(|at| format!("\"a{at}\": \"\"")).collect();
     let many = format!(r#"{{"api": "x", "user": "ada", "attributes": {{{}}}}}"#, attributes.join(","));
     assert!(server.check(&many).await.problem().contains("65 attributes; there may be 64"));
@@ -192,6 +207,12 @@ async fn prometheus_is_told_in_its_own_words() {
     server.check(r#"{"api": "x", "user": "bob"}"#).await;
     server.check("{}").await;
     server.get("/nothing").await;
+    // A connection that is closing is open a moment longer.
+    let (start, mut asked) = (std::time::Instant::now(), 1.0);
+    while server.metric("tidegate_connections").await > 1.0 {
+        asked += 1.0;
+        assert!(start.elapsed() < PATIENCE);
+    }
     let answer = server.get("/metrics").await;
     assert!(answer.field("content-type").starts_with("application/openmetrics-text; version=1.0.0"));
     let mut families = Vec::new();
@@ -213,13 +234,14 @@ async fn prometheus_is_told_in_its_own_words() {
         ("tidegate_checks_total{endpoint=\"auth\",outcome=\"allowed\"}", 3.0),
         ("tidegate_checks_total{endpoint=\"auth\",outcome=\"refused\"}", 2.0),
         ("tidegate_checks_total{endpoint=\"check\",outcome=\"allowed\"}", 1.0),
+        ("tidegate_unmatched_total{endpoint=\"auth\"}", 0.0),
+        ("tidegate_unmatched_total{endpoint=\"check\"}", 0.0),
         ("tidegate_refusals_total{rule=\"three\"}", 2.0),
         ("tidegate_http_requests_total{endpoint=\"auth\",status=\"200\"}", 3.0),
         ("tidegate_http_requests_total{endpoint=\"auth\",status=\"429\"}", 2.0),
         ("tidegate_http_requests_total{endpoint=\"check\",status=\"400\"}", 1.0),
         ("tidegate_http_requests_total{endpoint=\"other\",status=\"404\"}", 1.0),
-        ("tidegate_connections_accepted_total", 9.0),
-        ("tidegate_connections", 1.0),
+        ("tidegate_connections_accepted_total", 9.0 + asked),
         (concat!("tidegate_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1.0),
     ] {
         assert_eq!(samples.get(name), Some(&value), "{name}\n{}", answer.body);
@@ -257,11 +279,13 @@ async fn refusals_are_logged_a_few_a_second() {
     let lines = log.lines().filter(|line| line.contains(" refused ")).count();
     assert!((1..30).contains(&lines), "{log}");
     assert!(!log.contains("\u{1b}[31m") && log.contains("31m\\\\nb"), "{log}");
-    std::thread::sleep(Duration::from_millis(400));
-    server.check(body).await;
-    wait_until("how many were left out", || {
-        server.log().lines().any(|line| !line.ends_with("left_out=0") && line.contains("left_out="))
-    });
+    let tells = |line: &str| !line.ends_with("left_out=0") && line.contains("left_out=");
+    let start = std::time::Instant::now();
+    while !server.log().lines().any(tells) {
+        assert!(start.elapsed() < PATIENCE, "how many were left out");
+        server.check(body).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[test]
@@ -274,7 +298,10 @@ fn what_cannot_be_served_is_told_at_once() {
     for (args, status, says) in [
         (&["--policy", "no-such-file.toml"][..], 2, "no-such-file.toml"),
         (&["--listen", "192.0.2.1:1"], 1, "cannot listen at 192.0.2.1:1"),
-        (&["--map", "usr=x-user"], 2, "did you mean \"user\"?"),
+        (&["--map", "usr=x-user"], 2, "\"usr\" is no part of a request; did you mean \"user\"?"),
+        (&["--map", "client_ip=x-real-ip"], 2, "--trust-proxy and --forwarding"),
+        (&["--port", "8080"], 2, "'--listen'"),
+        (&["limits.toml"], 2, "'--policy'"),
         (&["--map", "user=a", "--map", "user=b"], 2, "user is mapped twice"),
         (&["--trust-proxy", "10.0.0.0/99"], 2, "it must be a network"),
         (&["--max-connections", "0"], 2, "1..=1000000"),

@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -65,6 +65,20 @@ impl Server {
 
     /// The same, at this address.
     pub(crate) fn start_at(address: &str, policy: &str, args: &[&str]) -> Self {
+        let (server, stderr) = Self::start_unread_at(address, policy, args);
+        let kept = Arc::clone(&server.log);
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut log = kept.lock().unwrap();
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
+        server
+    }
+
+    /// The same, and its standard error, which nobody reads.
+    pub(crate) fn start_unread_at(address: &str, policy: &str, args: &[&str]) -> (Self, ChildStderr) {
         let folder = Folder::new();
         let file = folder.0.join("policy.toml");
         std::fs::write(&file, policy).unwrap();
@@ -78,19 +92,16 @@ impl Server {
             .spawn()
             .unwrap();
         let log = Arc::new(Mutex::new(String::new()));
-        let (kept, stderr) = (Arc::clone(&log), child.stderr.take().unwrap());
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let mut log = kept.lock().unwrap();
-                log.push_str(&line);
-                log.push('\n');
-            }
-        });
+        let mut stderr = child.stderr.take().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("http://").map(|address| address.parse().unwrap());
-        let address = address.unwrap_or_else(|| panic!("no address in {line:?}: {}", log.lock().unwrap()));
-        Self { child, address, log, folder }
+        let address = address.unwrap_or_else(|| {
+            let mut told = String::new();
+            _ = stderr.read_to_string(&mut told);
+            panic!("no address in {line:?}: {told}")
+        });
+        (Self { child, address, log, folder }, stderr)
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -261,4 +272,17 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 /// A file of the repository.
 pub(crate) fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)).unwrap()
+}
+
+/// What an HTTP/2 client says first.
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A frame of HTTP/2.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = length[1..].to_vec();
+    frame.extend_from_slice(&[kind, flags]);
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
 }

@@ -86,7 +86,7 @@ impl Rules {
     /// What a policy file says; its name ends in `.toml` or `.json`. At most 16 MiB are read.
     ///
     /// # Errors
-    /// As [`from_toml`](Self::from_toml); also that the file cannot be read, is not UTF-8, or has another ending.
+    /// As [`from_toml`](Self::from_toml); also that the file cannot be read, is no regular file (a pipe is not waited for), is not UTF-8, or has another ending.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Problems> {
         let path = path.as_ref();
         Self::of_file(path, read_bytes(path))
@@ -121,13 +121,25 @@ impl Rules {
 /// What is in a policy file, or why that cannot be told.
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
-    let file = std::fs::File::open(path).map_err(cannot)?;
+    let file = open(path).map_err(cannot)?;
+    if !file.metadata().map_err(cannot)?.is_file() {
+        return Err("is no regular file".to_owned());
+    }
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(format!("is longer than {} MiB, which no policy is", FILE_BYTES_MAX >> 20));
     }
     Ok(bytes)
+}
+
+/// Opens a file to read it, and waits for nobody: a pipe without a writer would keep a reader, and a watch with it, forever.
+fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    options.open(path)
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, String> {

@@ -89,8 +89,8 @@ impl Part {
         let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
         let known = format!("Known: {}, {ATTRIBUTE}NAME", names.join(", "));
         Err(match nearest(text, names.into_iter()) {
-            Some(name) => format!("unknown field \"{text}\"; did you mean \"{name}\"? {known}"),
-            None => format!("unknown field \"{text}\". {known}"),
+            Some(name) => format!("\"{text}\" is no part of a request; did you mean \"{name}\"? {known}"),
+            None => format!("\"{text}\" is no part of a request. {known}"),
         })
     }
 }
@@ -299,9 +299,9 @@ mod tests {
 
     #[test]
     fn what_is_no_mapping_is_told() {
-        fails("titel=x", "unknown field \"titel\"; did you mean \"title\"? Known: time, api, ");
-        fails("zzz=x", "unknown field \"zzz\". Known: time, api, ");
-        fails("attribute:=x", "unknown field \"attribute:\"");
+        fails("titel=x", "\"titel\" is no part of a request; did you mean \"title\"? Known: time, api, ");
+        fails("zzz=x", "\"zzz\" is no part of a request. Known: time, api, ");
+        fails("attribute:=x", "\"attribute:\" is no part of a request");
         fails("api", "no =; it must be like api=path");
         fails("api=", "nothing that api comes from");
         fails("cost=a+", "nothing that cost comes from");

@@ -268,21 +268,24 @@ fn entity_type(text: &str) -> Result<EntityType, LineError> {
     joined.parse().map_err(|_| LineError::Value("type", found(text, "not a type as in title-player-account")))
 }
 
+/// What a part of a key asks of requests; of an entity whatever of these there is.
+pub(crate) fn asked_by_key(part: &KeyPart) -> Vec<Part> {
+    match part {
+        KeyPart::Title => vec![Part::Title],
+        KeyPart::Namespace => vec![Part::Namespace],
+        KeyPart::User => vec![Part::User],
+        KeyPart::ClientIp { .. } => vec![Part::ClientIp],
+        KeyPart::Entity => vec![Part::User, Part::ClientIp],
+        KeyPart::Attribute(name) => vec![Part::Attribute(name.clone())],
+        KeyPart::Custom(..) => Vec::new(),
+    }
+}
+
 /// Everything that the rules ask of requests.
 pub fn asked_by(policies: &[&Rules]) -> BTreeSet<Part> {
     let mut asked = BTreeSet::new();
     for rule in policies.iter().flat_map(|rules| &rules.rules) {
-        for part in &rule.key {
-            asked.extend(match part {
-                KeyPart::Title => vec![Part::Title],
-                KeyPart::Namespace => vec![Part::Namespace],
-                KeyPart::User => vec![Part::User],
-                KeyPart::ClientIp { .. } => vec![Part::ClientIp],
-                KeyPart::Entity => vec![Part::User, Part::ClientIp],
-                KeyPart::Attribute(name) => vec![Part::Attribute(name.clone())],
-                KeyPart::Custom(..) => Vec::new(),
-            });
-        }
+        asked.extend(rule.key.iter().flat_map(asked_by_key));
         match &rule.cost {
             Cost::Fixed(_) => {}
             Cost::OfRequest => drop(asked.insert(Part::Cost)),
