@@ -7,10 +7,10 @@ use crate::answer::{Denied, Snapshot};
 use crate::decision::Reason;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::Core;
-use crate::table::{Answer, Charged, Full, Hot, InTier, Ordered, Resets, TierNumber};
+use crate::table::{Full, Hot, InTier, Ordered, Resets, TierNumber};
 use crate::time::Clock;
 use crate::time::timebase::saturating_ns;
-use crate::word::{Decided, Order, Paid};
+use crate::word::{Order, Paid};
 
 /// Which key, in the two ways that tables name it.
 #[derive(Clone, Copy)]
@@ -84,12 +84,13 @@ impl<C: Clock> Core<C> {
         carry_out: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> Result<Receipt, Denied> {
         let (resets, changes) = (self.resets.count(key.hash), self.engine.eras.changes());
+        // Who asks for a turn in line has no need of a place in another.
+        let row = matches!(order, Order::Take(_)).then_some(key.fingerprint);
         let ordered = carry_out(InTier { ask: order, tier: key.tier })
             .map_err(|full| self.no_room(full, key.fingerprint, cost))?;
         let Ordered { done, ns, owner, .. } = ordered;
-        let decided = Decided { outcome: done.outcome, next: done.next };
         let pass = self
-            .respond(Answer::Decided(Charged { decided, ns }), key.fingerprint, cost)
+            .tell(self.snapshot(done.next, ns, key.fingerprint), done.outcome, row, cost)
             .map_err(|denied| Denied { is_counted: false, ..denied })?;
         Ok(Receipt {
             snapshot: Snapshot { is_steady: false, ..pass.snapshot },
@@ -182,6 +183,7 @@ impl<C: Clock> Core<C> {
         order: impl FnOnce(InTier<Order>) -> Result<Ordered, Full>,
     ) -> bool {
         let ordered = self.resets.around(key.hash, || order(InTier { ask: Order::Reset, tier: key.tier }));
+        self.stagger.forget(key.fingerprint);
         ordered.map(|ordered| Self::gave(ordered, hot)).is_ok()
     }
 

@@ -275,8 +275,11 @@ impl Denied {
     /// is in a limiter that does not [stagger](crate::Builder::stagger).
     ///
     /// In one that does, each refusal of a key takes the next place in a row: the first is the shortest wait, and each one
-    /// after it is as much later as what was refused takes to come back (of a bucket one emission interval for each unit of
-    /// cost, of a window so many times its period ÷ limit). As time passes places come up, and go whether or not who has one comes.
+    /// after it is as much later than the one before as what it costs takes to come back (of a bucket one emission interval for each
+    /// unit of cost, of a window so many times its period ÷ limit). As time passes places come up, and go whether or not who has one
+    /// comes. In a bucket, and in one fixed window where all cost the same, whoever comes at his place passes if nobody else
+    /// came. Of two windows one may run out while places follow the other, and a sliding one forgets unevenly: there some are
+    /// refused again.
     /// No place is further away than the limiter's
     /// [`stagger_wait_max`](crate::Builder::stagger_wait_max); when the row is as long, whoever is refused gets that one.
     ///

@@ -278,6 +278,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     {
         let hash = self.core.hashing.of(key);
         let word = self.core.resets.around(hash, || self.table.forget(hash, key))?;
+        self.core.stagger.forget(hash);
         Some(self.standing(key, Seen { hash, word, ns: self.core.engine.precise_ns() }))
     }
 

@@ -156,7 +156,7 @@ impl<C: Clock> Core<C> {
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
         match answer {
             Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
-                self.tell(self.snapshot(next, ns, fingerprint), outcome, fingerprint, cost)
+                self.tell(self.snapshot(next, ns, fingerprint), outcome, Some(fingerprint), cost)
             }
             Answer::Full(full) => Err(self.no_room(full, fingerprint, cost)),
         }
@@ -171,23 +171,29 @@ impl<C: Clock> Core<C> {
         cost: u64,
     ) -> Result<Pass, Denied> {
         let Charged { decided: Decided { outcome, next }, ns } = charged;
-        self.tell(self.snapshot_by(&self.engine.rule, next, ns, fingerprint), outcome, fingerprint, cost)
+        self.tell(
+            self.snapshot_by(&self.engine.rule, next, ns, fingerprint),
+            outcome,
+            Some(fingerprint),
+            cost,
+        )
     }
 
+    /// What a caller is told of a decision; by a refusal it takes a place in the `row` of its hash, if it has one.
     #[inline(always)]
-    fn tell(
+    pub(crate) fn tell(
         &self,
         snapshot: Snapshot,
         outcome: Outcome,
-        fingerprint: u64,
+        row: Option<u64>,
         cost: u64,
     ) -> Result<Pass, Denied> {
         if outcome == Outcome::Pass {
             return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
         let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
-        let has_place = reason == Reason::Exhausted && self.stagger.is_on();
-        let back_at_ns = if has_place { self.stagger.place(fingerprint, snapshot.refused(cost)) } else { 0 };
+        let row = row.filter(|_| reason == Reason::Exhausted && self.stagger.is_on());
+        let back_at_ns = row.map_or(0, |hash| self.stagger.place(hash, snapshot.refused(cost)));
         Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns, is_counted: true })
     }
 
@@ -251,6 +257,7 @@ impl<C: Clock> Core<C> {
             if let Some(hot) = hot {
                 hot.wet();
             }
+            self.stagger.begin_anew();
             walk(era);
         })
     }

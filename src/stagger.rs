@@ -1,9 +1,10 @@
 //! Places for the refused, one behind the other, so that those who are refused in one instant do not come back in one.
 //!
 //! ```text
-//! word     the limiter's time, in nanoseconds, at which the next place of the row begins; 0 while nobody was refused
-//! refusal  place = max(word, when the request passes at the earliest), the longest wait from now at most
-//!          word  = place + what the refused cost takes to come back
+//! word     the last place of the row, as the limiter's time in nanoseconds; 0 while nobody was refused
+//! refusal  place = when the request passes at the earliest, or if the row is not over, what it costs takes to come back after the
+//!                  last place, if that is later; the longest wait from now at most
+//!          word  = place
 //! ```
 //!
 //! A row that nobody joins needs no care: its word falls behind the time, and the next refused begins a new one. Places are
@@ -19,8 +20,7 @@ use crate::time::timebase::saturating_ns;
 /// More rows than this are not made.
 const ROWS_MAX: usize = 256;
 
-/// How often a place is tried for that others take. Some thread gets on each time; who never does gets the place that it
-/// saw last, which is another's too.
+/// How often a place is tried for that others take. Some thread gets on each time; who never does is told the longest wait.
 const ATTEMPTS: usize = 256;
 
 /// Rows of places, by hash.
@@ -41,7 +41,7 @@ pub struct Refused {
     pub ns: u64,
     /// When the request passes at the earliest.
     pub due_ns: u64,
-    /// How much later the next one like it is to come.
+    /// How much later than the one before it is to come.
     pub spacing_ns: u64,
 }
 
@@ -58,10 +58,11 @@ impl Stagger {
         stagger
     }
 
-    /// Has those who are refused from now on take places, or not.
+    /// Has those who are refused from now on take places, or not. Rows that stood still begin anew.
     pub fn turn(&self, is_on: bool) {
-        if is_on {
+        if is_on && !self.is_on() {
             self.rows.get_or_init(|| (0..self.rows_wanted).map(|_| Padded(AtomicU64::new(0))).collect());
+            self.begin_anew();
         }
         // ORDERING: Relaxed: the lock publishes the rows.
         self.is_on.store(is_on.into(), Ordering::Relaxed);
@@ -74,24 +75,44 @@ impl Stagger {
         self.is_on.load(Ordering::Relaxed) != 0
     }
 
+    /// Makes all rows empty: under another limit places are others.
+    pub fn begin_anew(&self) {
+        for row in self.rows.get().into_iter().flatten() {
+            // ORDERING: Relaxed, as in `place`.
+            row.0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes the row of a key empty, which begins anew.
+    pub fn forget(&self, hash: u64) {
+        if let Some(row) = self.row(hash) {
+            // ORDERING: Relaxed, as in `place`.
+            row.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn row(&self, hash: u64) -> Option<&AtomicU64> {
+        let rows = self.rows.get()?;
+        Some(&rows[narrow(hash) & (rows.len() - 1)].0)
+    }
+
     /// Takes the next place in the row of a key, known by its hash: when it is to come back, in the limiter's time in
     /// nanoseconds. 0, which is long ago, where there are no rows.
     pub fn place(&self, hash: u64, refused: Refused) -> u64 {
         let Refused { ns, due_ns, spacing_ns } = refused;
         let latest_ns = ns.saturating_add(self.wait_ns_max).max(due_ns);
-        let Some(rows) = self.rows.get() else { return 0 };
-        let row = &rows[narrow(hash) & (rows.len() - 1)].0;
+        let Some(row) = self.row(hash) else { return 0 };
         // ORDERING: Relaxed at all three: a place is a number, and nothing is read by it.
         let mut seen = row.load(Ordering::Relaxed);
         for _ in 0..ATTEMPTS {
-            let place_ns = seen.clamp(due_ns, latest_ns);
-            let next = place_ns.saturating_add(spacing_ns).min(latest_ns);
-            match row.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+            let after_ns = if seen <= ns { 0 } else { seen.saturating_add(spacing_ns) };
+            let place_ns = after_ns.clamp(due_ns, latest_ns);
+            match row.compare_exchange(seen, place_ns, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return place_ns,
                 Err(other) => seen = other,
             }
         }
-        seen.clamp(due_ns, latest_ns)
+        latest_ns
     }
 }
 

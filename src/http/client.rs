@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use http::header::{FORWARDED, HeaderName};
 use http::{HeaderMap, HeaderValue};
-use ipnet::{IpNet, Ipv4Net};
+pub use ipnet::IpNet;
+use ipnet::Ipv4Net;
 
 use super::forwarded;
 

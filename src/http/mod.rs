@@ -47,11 +47,10 @@ mod path;
 mod source;
 
 pub use answering::{Answer, Answering, Body, Dialect, Fields, Names, OwnBody};
-pub use client::{Client, ClientAddress, Forwarding, OnBroken};
+pub use client::{Client, ClientAddress, Forwarding, IpNet, OnBroken};
 pub use extract::{Extract, Extractor, OnMissing};
 pub use facts::{Facts, Missing};
 pub use head::{Head, PeerAddress};
-pub use ipnet::IpNet;
 #[cfg(feature = "tower")]
 pub use layer::{Charge, Cost, RateLimit, RateLimitLayer, ResponseBody, ResponseFuture};
 pub use source::{Source, SourceFn};

@@ -117,14 +117,16 @@ impl Rule {
 
     /// Whether those whom it refuses are told to come back one after the other: as [`retry`](Self::retry) says, and by itself where
     /// nothing but a title, a namespace, a network of several clients or nothing at all makes the key. (A network of several has
-    /// fewer than 32 bits of an IPv4 address, or fewer than 64 of an IPv6 one.)
+    /// fewer than 32 bits of an IPv4 address, or fewer than 64 of an IPv6 one.) A rule that only watches tells nobody, and does not.
     pub fn staggers(&self) -> bool {
         let is_shared = |part: &KeyPart| match part {
             KeyPart::Title | KeyPart::Namespace => true,
             KeyPart::ClientIp { v4_bits, v6_bits } => *v4_bits < 32 || *v6_bits < 64,
             KeyPart::User | KeyPart::Entity | KeyPart::Attribute(_) | KeyPart::Custom(..) => false,
         };
-        self.retry.map_or_else(|| self.key.iter().all(is_shared), |retry| retry == Retry::Staggered)
+        let is_told =
+            self.retry.map_or_else(|| self.key.iter().all(is_shared), |retry| retry == Retry::Staggered);
+        is_told && !self.shadow
     }
 }
 

@@ -45,6 +45,7 @@ fn keys_of_many_callers_stagger_by_themselves() {
             assert_eq!(rule.staggers(), staggers, "{key:?}");
             let said = |retry| Rule { retry: Some(retry), ..rule.clone() };
             assert_eq!((said(Retry::Exact).staggers(), said(Retry::Staggered).staggers()), (false, true));
+            assert!(!Rule { shadow: true, ..said(Retry::Staggered) }.staggers(), "it tells nobody");
         }
     }
 }

@@ -25,6 +25,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 struct Shown<'v> {
     allowed: bool,
     retry_after_s: Option<Box<RawValue>>,
+    retry_after_staggered_s: Option<Box<RawValue>>,
     rules: Vec<ShownRule<'v>>,
 }
 
@@ -110,6 +111,7 @@ fn shown(verdict: &Verdict) -> Vec<u8> {
     let shown = Shown {
         allowed: verdict.is_allowed(),
         retry_after_s: verdict.retry_after().and_then(seconds),
+        retry_after_staggered_s: verdict.retry_after_staggered().and_then(seconds),
         rules: verdict.rules().map(|rule| shown_rule(&rule)).collect(),
     };
     // Nothing in it has a serializer that fails.

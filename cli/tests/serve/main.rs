@@ -55,6 +55,7 @@ async fn check_tells_the_verdict() {
     let json = refused.json();
     assert_eq!((&json["allowed"], &json["rules"][0]["refuses"]), (&json!(false), &json!(true)));
     let wait = json["retry_after_s"].as_f64().unwrap();
+    assert_eq!(json["retry_after_s"], json["retry_after_staggered_s"], "a rule by user staggers nobody");
     assert!(wait > 0.0 && wait <= 60.0, "{wait}");
     // Another user has limits of its own, and a cost that fits none is never allowed.
     let other =
