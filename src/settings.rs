@@ -192,9 +192,23 @@ impl<C: Clock> Core<C> {
             return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
         let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
-        let row = row.filter(|_| reason == Reason::Exhausted && self.stagger.is_on());
-        let back_at_ns = row.map_or(0, |hash| self.stagger.place(hash, snapshot.refused(cost)));
-        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns, is_counted: true })
+        let mut told =
+            Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns: 0, is_counted: true });
+        if self.stagger.is_on()
+            && let (Err(denied), Some(hash)) = (&mut told, row)
+        {
+            self.put_in_row(denied, hash);
+        }
+        told
+    }
+
+    /// Gives a refusal its place. Where it stands, and by itself: a copy of it would cost every check.
+    #[cold]
+    #[inline(never)]
+    fn put_in_row(&self, denied: &mut Denied, hash: u64) {
+        if denied.reason == Reason::Exhausted {
+            denied.back_at_ns = self.stagger.place(hash, denied.snapshot.refused(denied.cost));
+        }
     }
 
     /// What a new key is told for which there is no room: it stands as a fresh one.
