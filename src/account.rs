@@ -90,8 +90,12 @@ impl<C: Clock> Core<C> {
             .map_err(|full| self.no_room(full, key.fingerprint, cost))?;
         let Ordered { done, ns, owner, .. } = ordered;
         let pass = self
-            .tell(self.snapshot(done.next, ns, key.fingerprint), done.outcome, row, cost)
-            .map_err(|denied| Denied { is_counted: false, ..denied })?;
+            .tell(self.snapshot(done.next, ns, key.fingerprint), done.outcome, cost)
+            .map_err(|denied| Denied { is_counted: false, ..denied });
+        let pass = match row {
+            Some(hash) => self.placed(pass, hash)?,
+            None => pass?,
+        };
         Ok(Receipt {
             snapshot: Snapshot { is_steady: false, ..pass.snapshot },
             limiter: self.number,

@@ -227,10 +227,15 @@ impl<C: Clock> Limiter<C> {
     pub(crate) fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);
         match self.table.check_once(&self.core.engine, hash, cost) {
-            Ok(charged) => self.core.respond_at_once(charged, fingerprint, cost),
+            Ok(charged) if charged.decided.outcome == Outcome::Pass => {
+                self.core.respond_at_once(charged, fingerprint, cost)
+            }
+            Ok(charged) => {
+                self.core.placed(self.core.respond_at_once(charged, fingerprint, cost), fingerprint)
+            }
             Err(missed) => {
                 let answer = self.check_on(hash, cost, missed);
-                self.core.respond(answer, fingerprint, cost)
+                self.core.placed(self.core.respond(answer, fingerprint, cost), fingerprint)
             }
         }
     }

@@ -156,7 +156,7 @@ impl<C: Clock> Core<C> {
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
         match answer {
             Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
-                self.tell(self.snapshot(next, ns, fingerprint), outcome, Some(fingerprint), cost)
+                self.tell(self.snapshot(next, ns, fingerprint), outcome, cost)
             }
             Answer::Full(full) => Err(self.no_room(full, fingerprint, cost)),
         }
@@ -171,44 +171,35 @@ impl<C: Clock> Core<C> {
         cost: u64,
     ) -> Result<Pass, Denied> {
         let Charged { decided: Decided { outcome, next }, ns } = charged;
-        self.tell(
-            self.snapshot_by(&self.engine.rule, next, ns, fingerprint),
-            outcome,
-            Some(fingerprint),
-            cost,
-        )
+        self.tell(self.snapshot_by(&self.engine.rule, next, ns, fingerprint), outcome, cost)
     }
 
-    /// What a caller is told of a decision; by a refusal it takes a place in the `row` of its hash, if it has one.
     #[inline(always)]
-    pub(crate) fn tell(
-        &self,
-        snapshot: Snapshot,
-        outcome: Outcome,
-        row: Option<u64>,
-        cost: u64,
-    ) -> Result<Pass, Denied> {
+    pub(crate) fn tell(&self, snapshot: Snapshot, outcome: Outcome, cost: u64) -> Result<Pass, Denied> {
         if outcome == Outcome::Pass {
             return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
         let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
-        let mut told =
-            Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns: 0, is_counted: true });
-        if self.stagger.is_on()
-            && let (Err(denied), Some(hash)) = (&mut told, row)
-        {
-            self.put_in_row(denied, hash);
-        }
-        told
+        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns: 0, is_counted: true })
     }
 
-    /// Gives a refusal its place. Where it stands, and by itself: a copy of it would cost every check.
+    /// Gives a refusal its place, where the refused are staggered.
+    #[inline(always)]
+    pub(crate) fn placed(&self, told: Result<Pass, Denied>, hash: u64) -> Result<Pass, Denied> {
+        match told {
+            Err(denied) if self.stagger.is_on() => Err(self.in_row(denied, hash)),
+            told => told,
+        }
+    }
+
+    /// By itself: a check that passes is to know nothing of it.
     #[cold]
     #[inline(never)]
-    fn put_in_row(&self, denied: &mut Denied, hash: u64) {
+    fn in_row(&self, mut denied: Denied, hash: u64) -> Denied {
         if denied.reason == Reason::Exhausted {
             denied.back_at_ns = self.stagger.place(hash, denied.snapshot.refused(denied.cost));
         }
+        denied
     }
 
     /// What a new key is told for which there is no room: it stands as a fresh one.

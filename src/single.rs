@@ -115,10 +115,13 @@ impl<C: Clock> SingleLimiter<C> {
     #[inline(always)]
     pub fn check_n(&self, cost: u64) -> Result<Pass, Denied> {
         let answer = match self.single.check_once(&self.core.engine, cost) {
-            Ok(charged) => return self.core.respond_at_once(charged, self.single.key(), cost),
+            Ok(charged) => {
+                let told = self.core.respond_at_once(charged, self.single.key(), cost);
+                return self.core.placed(told, self.single.key());
+            }
             Err(missed) => self.single.check_on(&self.core.engine, cost, missed),
         };
-        self.core.respond(answer, self.single.key(), cost)
+        self.core.placed(self.core.respond(answer, self.single.key(), cost), self.single.key())
     }
 
     /// How the limiter stands, by the precise clock. Changes nothing.
