@@ -7,10 +7,10 @@ use crate::answer::{Denied, Snapshot};
 use crate::decision::Reason;
 use crate::receipt::{Receipt, Reservation};
 use crate::settings::Core;
-use crate::table::{Full, Hot, InTier, Ordered, Resets, TierNumber};
+use crate::table::{Answer, Charged, Full, Hot, InTier, Ordered, Resets, TierNumber};
 use crate::time::Clock;
 use crate::time::timebase::saturating_ns;
-use crate::word::{Order, Paid};
+use crate::word::{Decided, Order, Paid};
 
 /// Which key, in the two ways that tables name it.
 #[derive(Clone, Copy)]
@@ -85,17 +85,15 @@ impl<C: Clock> Core<C> {
     ) -> Result<Receipt, Denied> {
         let (resets, changes) = (self.resets.count(key.hash), self.engine.eras.changes());
         // Who asks for a turn in line has no need of a place in another.
-        let row = matches!(order, Order::Take(_)).then_some(key.fingerprint);
+        let has_place = matches!(order, Order::Take(_));
         let ordered = carry_out(InTier { ask: order, tier: key.tier })
             .map_err(|full| self.no_room(full, key.fingerprint, cost))?;
         let Ordered { done, ns, owner, .. } = ordered;
-        let pass = self
-            .tell(self.snapshot(done.next, ns, key.fingerprint), done.outcome, cost)
-            .map_err(|denied| Denied { is_counted: false, ..denied });
-        let pass = match row {
-            Some(hash) => self.placed(pass, hash)?,
-            None => pass?,
-        };
+        let decided = Decided { outcome: done.outcome, next: done.next };
+        let answer = Answer::Decided(Charged { decided, ns });
+        let place_ns = if has_place { self.place(&answer, key.fingerprint, cost) } else { 0 };
+        let told = self.respond_placed(answer, place_ns, key.fingerprint, cost);
+        let pass = told.map_err(|denied| Denied { is_counted: false, ..denied })?;
         Ok(Receipt {
             snapshot: Snapshot { is_steady: false, ..pass.snapshot },
             limiter: self.number,

@@ -177,7 +177,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let hash = self.core.hashing.of(key);
-        self.core.placed(self.core.respond(self.check_hashed(hash, key, cost), hash, cost), hash)
+        self.core.respond(self.check_hashed(hash, key, cost), hash, cost)
     }
 
     #[inline]

@@ -226,18 +226,27 @@ impl<C: Clock> Limiter<C> {
     #[inline(always)]
     pub(crate) fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);
-        match self.table.check_once(&self.core.engine, hash, cost) {
-            Ok(charged) if charged.decided.outcome == Outcome::Pass => {
-                self.core.respond_at_once(charged, fingerprint, cost)
+        let (answer, place_ns) = if self.core.stagger.is_on() {
+            self.check_in_row(hash, cost)
+        } else {
+            match self.table.check_once(&self.core.engine, hash, cost) {
+                Ok(charged) => return self.core.respond_at_once(charged, fingerprint, cost),
+                Err(missed) => (self.check_on(hash, cost, missed), 0),
             }
-            Ok(charged) => {
-                self.core.placed(self.core.respond_at_once(charged, fingerprint, cost), fingerprint)
-            }
-            Err(missed) => {
-                let answer = self.check_on(hash, cost, missed);
-                self.core.placed(self.core.respond(answer, fingerprint, cost), fingerprint)
-            }
-        }
+        };
+        self.core.respond_placed(answer, place_ns, fingerprint, cost)
+    }
+
+    /// The same where the refused take places, and the place. A road of its own, which joins the other where that is left by few:
+    /// on it a check is asked once whether the refused are staggered, and nothing more.
+    #[cold]
+    #[inline(never)]
+    fn check_in_row(&self, hash: u64, cost: u64) -> (Answer, u64) {
+        let answer = match self.table.check_once(&self.core.engine, hash, cost) {
+            Ok(charged) => Answer::Decided(charged),
+            Err(missed) => self.check_on(hash, cost, missed),
+        };
+        (answer, self.core.place(&answer, SlotTable::fingerprint(hash), cost))
     }
 
     /// Decides a request that one attempt by the limiter's own limit has not settled.

@@ -151,18 +151,32 @@ impl<C> Core<C> {
 }
 
 impl<C: Clock> Core<C> {
-    /// Turns what a table answered for a key into what a caller is told.
+    /// Turns what a table answered for a key into what a caller is told, a refusal with its place where the refused are
+    /// staggered.
     #[inline(always)]
     pub(crate) fn respond(&self, answer: Answer, fingerprint: u64, cost: u64) -> Result<Pass, Denied> {
+        let place_ns = self.place(&answer, fingerprint, cost);
+        self.respond_placed(answer, place_ns, fingerprint, cost)
+    }
+
+    /// The same of an answer whose place is known, or 0 for none.
+    #[inline(always)]
+    pub(crate) fn respond_placed(
+        &self,
+        answer: Answer,
+        place_ns: u64,
+        fingerprint: u64,
+        cost: u64,
+    ) -> Result<Pass, Denied> {
         match answer {
             Answer::Decided(Charged { decided: Decided { outcome, next }, ns }) => {
-                self.tell(self.snapshot(next, ns, fingerprint), outcome, cost)
+                self.tell(self.snapshot(next, ns, fingerprint), outcome, place_ns, cost)
             }
             Answer::Full(full) => Err(self.no_room(full, fingerprint, cost)),
         }
     }
 
-    /// The same for what the limit has decided that the limiter was built with.
+    /// The same, without a place, for what the limit has decided that the limiter was built with.
     #[inline(always)]
     pub(crate) fn respond_at_once(
         &self,
@@ -171,35 +185,30 @@ impl<C: Clock> Core<C> {
         cost: u64,
     ) -> Result<Pass, Denied> {
         let Charged { decided: Decided { outcome, next }, ns } = charged;
-        self.tell(self.snapshot_by(&self.engine.rule, next, ns, fingerprint), outcome, cost)
+        self.tell(self.snapshot_by(&self.engine.rule, next, ns, fingerprint), outcome, 0, cost)
     }
 
     #[inline(always)]
-    pub(crate) fn tell(&self, snapshot: Snapshot, outcome: Outcome, cost: u64) -> Result<Pass, Denied> {
+    fn tell(&self, snapshot: Snapshot, outcome: Outcome, back_at_ns: u64, cost: u64) -> Result<Pass, Denied> {
         if outcome == Outcome::Pass {
             return Ok(Pass { snapshot: if cost == 0 { self.in_doubt(snapshot) } else { snapshot } });
         }
         let reason = if outcome == Outcome::TooLarge { Reason::TooLarge } else { Reason::Exhausted };
-        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns: 0, is_counted: true })
+        Err(Denied { snapshot: self.in_doubt(snapshot), cost, reason, back_at_ns, is_counted: true })
     }
 
-    /// Gives a refusal its place, where the refused are staggered.
-    #[inline(always)]
-    pub(crate) fn placed(&self, told: Result<Pass, Denied>, hash: u64) -> Result<Pass, Denied> {
-        match told {
-            Err(denied) if self.stagger.is_on() => Err(self.in_row(denied, hash)),
-            told => told,
+    /// Takes the place of a refusal that a wait may help, where the refused are staggered: when it is to come back. Else 0.
+    #[inline]
+    pub(crate) fn place(&self, answer: &Answer, fingerprint: u64, cost: u64) -> u64 {
+        match answer {
+            Answer::Decided(charged)
+                if charged.decided.outcome == Outcome::Exhausted && self.stagger.is_on() =>
+            {
+                let snapshot = self.snapshot(charged.decided.next, charged.ns, fingerprint);
+                self.stagger.place(fingerprint, snapshot.refused(cost))
+            }
+            _ => 0,
         }
-    }
-
-    /// By itself: a check that passes is to know nothing of it.
-    #[cold]
-    #[inline(never)]
-    fn in_row(&self, mut denied: Denied, hash: u64) -> Denied {
-        if denied.reason == Reason::Exhausted {
-            denied.back_at_ns = self.stagger.place(hash, denied.snapshot.refused(denied.cost));
-        }
-        denied
     }
 
     /// What a new key is told for which there is no room: it stands as a fresh one.

@@ -11,7 +11,7 @@ use crate::receipt::{Receipt, Reservation};
 use crate::settings::{Core, Settings, passes};
 use crate::table::{Answer, Hot, OWN, Single, SlotTable};
 use crate::time::{Clock, Ticking};
-use crate::word::CarryOver;
+use crate::word::{CarryOver, Outcome};
 
 /// A limit that all requests count against, whoever sends them: a server's whole capacity, a paid upstream's quota.
 ///
@@ -115,13 +115,13 @@ impl<C: Clock> SingleLimiter<C> {
     #[inline(always)]
     pub fn check_n(&self, cost: u64) -> Result<Pass, Denied> {
         let answer = match self.single.check_once(&self.core.engine, cost) {
-            Ok(charged) => {
-                let told = self.core.respond_at_once(charged, self.single.key(), cost);
-                return self.core.placed(told, self.single.key());
+            Ok(charged) if charged.decided.outcome == Outcome::Pass => {
+                return self.core.respond_at_once(charged, self.single.key(), cost);
             }
+            Ok(charged) => Answer::Decided(charged),
             Err(missed) => self.single.check_on(&self.core.engine, cost, missed),
         };
-        self.core.placed(self.core.respond(answer, self.single.key(), cost), self.single.key())
+        self.core.respond(answer, self.single.key(), cost)
     }
 
     /// How the limiter stands, by the precise clock. Changes nothing.

@@ -80,7 +80,7 @@ impl<K: Hash + Eq, C: Clock> ExactLimiter<K, C> {
     {
         let named = self.named_in(key, self.core.number_of(tier));
         let answer = self.table.check_in(&self.core.engine, named.hash, key, cost, named.tier);
-        self.core.placed(self.core.respond(answer, named.fingerprint, cost), named.fingerprint)
+        self.core.respond(answer, named.fingerprint, cost)
     }
 
     /// How `key` stands by the limit of a tier, or by its own; see [`peek`](Self::peek).

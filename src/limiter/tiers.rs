@@ -117,7 +117,7 @@ impl<C: Clock> Limiter<C> {
     pub fn check_in<K: Hash + ?Sized>(&self, tier: Tier, key: &K, cost: u64) -> Result<Pass, Denied> {
         let key = self.named_in(key, self.core.number_of(tier));
         let answer = self.table.check_in(&self.core.engine, key.hash, cost, key.tier);
-        self.core.placed(self.core.respond(answer, key.fingerprint, cost), key.fingerprint)
+        self.core.respond(answer, key.fingerprint, cost)
     }
 
     /// How `key` stands by the limit of a tier, or by its own; see [`peek`](Self::peek).
