@@ -4,6 +4,9 @@
 //! a line -> LINES_MAX places -> the thread writes it
 //!        -> no place: it is counted, and the thread says how many were lost when it can write again
 //! ```
+//!
+//! The crate tracing-appender (0.2.5) does nearly this; with it in the place of this file a server whose log nobody read did not
+//! end (`cli/tests/serve/stops.rs`, `a_log_that_nobody_reads_keeps_nobody`).
 
 use std::io::{self, Write};
 use std::sync::Arc;
