@@ -12,7 +12,7 @@ use super::key::Key;
 use super::overrides::Edit;
 use super::reload::{Current, pin};
 use super::request::Request;
-use super::rule::Rules;
+use super::rule::{Rule, Rules};
 use super::verdict::Verdict;
 use crate::table::Hashing;
 use crate::time::{Clock, Ticking};
@@ -208,6 +208,12 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         let book = self.current.get(&guard);
         let ruling = book.rules.iter().find(|ruling| ruling.rule.name == rule)?;
         Some(Key::new(&ruling.rule.key, request, &book.digests).to_string())
+    }
+
+    /// The rules in force, in their order.
+    pub fn rules(&self) -> Vec<Rule> {
+        let guard = pin();
+        self.current.get(&guard).rules.iter().map(|ruling| ruling.rule.clone()).collect()
     }
 
     /// Puts other rules in the place of these while requests are decided; what became of each rule.

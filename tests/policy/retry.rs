@@ -95,6 +95,7 @@ fn a_reload_may_change_it_and_keeps_what_was_used() {
     assert_eq!([wait(), wait()], [Some(TEN_MS); 2]);
     for _ in 0..2 {
         assert_eq!(policy.replace(said(Retry::Staggered)).unwrap().kept, ["all"]);
+        assert_eq!(policy.rules()[0].retry, Some(Retry::Staggered), "those in force");
         let first = wait();
         assert_eq!(wait(), first.map(|first| first + TEN_MS));
         assert_eq!(policy.replace(said(Retry::Exact)).unwrap().kept, ["all"]);

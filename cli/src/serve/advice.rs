@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidegate::policy::{Pattern, Rule, Rules};
+use tidegate::policy::{Pattern, Rule};
 
 use crate::key::printable;
 use crate::replay::policy::mapping::Part;
@@ -62,9 +62,9 @@ impl Given {
         apis.is_empty() || self.mapped.contains(&Part::Api) || apis.iter().any(may_be_path)
     }
 
-    fn advice(&self, rules: &Rules) -> Advice {
+    fn advice(&self, rules: &[Rule]) -> Advice {
         let mut advice = Advice::default();
-        for rule in &rules.rules {
+        for rule in rules {
             if !self.may_meet(rule) {
                 advice.unmet.push(rule.name.clone());
                 continue;
@@ -88,7 +88,7 @@ impl Given {
     }
 
     /// Says in the log which rules `/auth` does not serve as they seem to ask.
-    pub(super) fn tell(&self, rules: &Rules) {
+    pub(super) fn tell(&self, rules: &[Rule]) {
         let advice = self.advice(rules);
         if !advice.unmet.is_empty() {
             tracing::warn!(
@@ -132,6 +132,8 @@ fn may_be_path(pattern: &Pattern) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tidegate::policy::Rules;
+
     use super::*;
 
     const POLICY: &str = r#"
@@ -171,7 +173,7 @@ mod tests {
 
     fn advice(mapped: &[&str]) -> Advice {
         let rules = Rules::from_toml(POLICY, "p.toml").unwrap();
-        Given::new(mapped.iter().map(|part| part.parse().unwrap())).advice(&rules)
+        Given::new(mapped.iter().map(|part| part.parse().unwrap())).advice(&rules.rules)
     }
 
     fn lacking(rule: &str, parts: &[&str], so: So) -> Lacking {

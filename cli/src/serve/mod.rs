@@ -121,7 +121,7 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
     bounds.connections_max = affordable(bounds.connections_max);
     // The rules themselves go into the policy.
     let count = settings.rules.rules.len();
-    settings.reading.given.tell(&settings.rules);
+    settings.reading.given.tell(&settings.rules.rules);
     let policy = Policy::new(settings.rules).map_err(|error| format!("the policy: {error}"))?;
     let refusals = log::Refusals::new().map_err(|error| format!("the log: {error}"))?;
     let app = Arc::new(App {

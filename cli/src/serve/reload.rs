@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tidegate::policy::{Changes, ReloadError, Rules, Watch, watch};
+use tidegate::policy::{Changes, ReloadError, Watch, watch};
 
 use super::App;
 use crate::key::printable;
 
 /// Follows the file until what this returns is dropped; `None`, and a line in the log, if that cannot be.
 pub(super) fn follow(app: &Arc<App>, path: &Path) -> Option<Watch> {
-    let (told, file, mut is_first) = (Arc::clone(app), path.to_owned(), true);
+    let (told, mut is_first) = (Arc::clone(app), true);
     let watch = watch(Arc::clone(&app.policy), path, move |event| {
         // The first look at the file finds what was read a moment ago.
         let is_as_read = event.as_ref().is_ok_and(changes_nothing);
         if !(std::mem::take(&mut is_first) && is_as_read) {
-            tell(&told, &file, &event);
+            tell(&told, &event);
         }
     });
     watch.inspect_err(|error| tracing::warn!("{}; SIGHUP reads it", printable(&error.to_string()))).ok()
@@ -24,7 +24,7 @@ pub(super) fn follow(app: &Arc<App>, path: &Path) -> Option<Watch> {
 /// Reads the file again, on SIGHUP.
 pub(super) fn again(app: &App, path: Option<&Path>) {
     match path {
-        Some(path) => tell(app, path, &app.policy.reload(path)),
+        Some(path) => tell(app, &app.policy.reload(path)),
         None => tracing::info!("the default policy has no file to read again"),
     }
 }
@@ -39,7 +39,7 @@ fn is_unread(error: &ReloadError) -> bool {
     problems.iter().all(|problem| problem.line().is_none() && problem.says().starts_with("cannot be read"))
 }
 
-fn tell(app: &App, path: &Path, event: &Result<Changes, ReloadError>) {
+fn tell(app: &App, event: &Result<Changes, ReloadError>) {
     match event {
         Ok(changes) => {
             app.metrics.reloads.inc();
@@ -51,10 +51,7 @@ fn tell(app: &App, path: &Path, event: &Result<Changes, ReloadError>) {
                 removed = list(&changes.removed),
                 "policy in force"
             );
-            // Changes do not tell the rules. If the file is another already, its own event follows.
-            if let Ok(rules) = Rules::read(path) {
-                app.reading.given.tell(&rules);
-            }
+            app.reading.given.tell(&app.policy.rules());
         }
         Err(error) => {
             app.metrics.reload_failures.inc();
