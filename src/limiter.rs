@@ -225,12 +225,28 @@ impl<C: Clock> Limiter<C> {
     /// Decides a request of the key of this hash.
     #[inline(always)]
     pub(crate) fn check_hashed(&self, hash: u64, cost: u64) -> Result<Pass, Denied> {
+        self.check_seen(hash, cost, |_, _| ())
+    }
+
+    /// The same; `see` is shown what the limit left that the limiter was built with, and at which moment of the key's, where that
+    /// has decided at once.
+    #[inline(always)]
+    pub(crate) fn check_seen(
+        &self,
+        hash: u64,
+        cost: u64,
+        see: impl FnOnce(u64, u64),
+    ) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);
         let (answer, place_ns) = if self.core.stagger.is_on() {
             self.check_in_row(hash, cost)
         } else {
             match self.table.check_once(&self.core.engine, hash, cost) {
-                Ok(charged) => return self.core.respond_at_once(charged, fingerprint, cost),
+                Ok(charged) => {
+                    let rule = &self.core.engine.rule;
+                    see(charged.decided.next, rule.time().units(charged.ns) + rule.phase(fingerprint));
+                    return self.core.respond_at_once(charged, fingerprint, cost);
+                }
                 Err(missed) => (self.check_on(hash, cost, missed), 0),
             }
         };

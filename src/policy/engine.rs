@@ -179,10 +179,7 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     #[inline]
     pub fn check(&self, request: &Request<'_>) -> Verdict {
         let guard = pin();
-        let book = self.current.get(&guard);
-        let mut verdict = Verdict::new(book.told.hold());
-        book.check(request, &mut verdict, self.desk());
-        verdict
+        self.current.get(&guard).check(request, self.desk())
     }
 
     #[inline]
@@ -204,10 +201,7 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     /// without room it does not know.
     pub fn peek(&self, request: &Request<'_>) -> Verdict {
         let guard = pin();
-        let book = self.current.get(&guard);
-        let mut verdict = Verdict::new(book.told.hold());
-        book.look(request, &mut verdict);
-        verdict
+        self.current.get(&guard).look(request)
     }
 
     /// Charges every limit that counts the request, shadow ones too, with a cost that is known only now, whether or not it fits:
@@ -215,13 +209,7 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     /// charges nothing. The verdict tells how the limits stand afterwards; one refuses only if it has no room for the key.
     pub fn charge(&self, request: &Request<'_>, cost: u64) -> Verdict {
         let guard = pin();
-        let book = self.current.get(&guard);
-        let mut verdict = Verdict::new(book.told.hold());
-        book.charge(request, cost, &mut verdict);
-        if let Some(desk) = self.desk() {
-            book.note_verdict(desk, request, &verdict);
-        }
-        verdict
+        self.current.get(&guard).charge(request, cost, self.desk())
     }
 
     /// What the rule of this name counts the request under, as text for messages: its parts with slashes between them,

@@ -119,30 +119,23 @@ fn number(text: &str) -> u64 {
 }
 
 impl<C: Clock> Book<C> {
-    /// Decides the request and counts it, as the policy says. Not inlined, so that the verdict is made where the caller wants
-    /// it.
-    #[inline(never)]
-    pub(super) fn check(&self, request: &Request<'_>, verdict: &mut Verdict, desk: Option<&Desk>) {
-        match self.counting {
-            Counting::EveryRule => self.check_each(request, verdict, desk),
-            Counting::AllOrNothing => {
-                self.check_all_or_nothing(request, verdict);
-                if let Some(desk) = desk {
-                    self.note_verdict(desk, request, verdict);
-                }
-            }
-        }
+    /// Decides the request and counts it, as the policy says. Each road makes the verdict where the caller wants it: it is large.
+    #[inline]
+    pub(super) fn check(&self, request: &Request<'_>, desk: Option<&Desk>) -> Verdict {
         if let Some(desk) = desk {
             desk.checked();
+        }
+        match (self.counting, desk) {
+            (Counting::EveryRule, None) => self.check_each(request),
+            (Counting::EveryRule, Some(desk)) => self.check_each_noting(request, desk),
+            (Counting::AllOrNothing, desk) => self.check_all_or_nothing(request, desk),
         }
     }
 
     /// Whether [`check`](Self::check) would allow the request, which is counted.
     pub(super) fn allows(&self, request: &Request<'_>, desk: Option<&Desk>) -> bool {
         if self.counting == Counting::AllOrNothing || desk.is_some() {
-            let mut verdict = Verdict::new(self.told.hold());
-            self.check(request, &mut verdict, desk);
-            return verdict.is_allowed();
+            return self.check(request, desk).is_allowed();
         }
         let (mut found, mut hashes) = (Found::new(), Hashes::new());
         let mut is_allowed = true;
@@ -158,8 +151,9 @@ impl<C: Clock> Book<C> {
     }
 
     /// Every limit of every rule counts.
-    #[inline]
-    fn check_each(&self, request: &Request<'_>, verdict: &mut Verdict, desk: Option<&Desk>) {
+    #[inline(never)]
+    fn check_each(&self, request: &Request<'_>) -> Verdict {
+        let mut verdict = Verdict::new(self.told.hold());
         let (mut found, mut hashes) = (Found::new(), Hashes::new());
         self.find(request, &mut found, &mut hashes);
         for (&number, &hash) in found.iter().zip(&hashes) {
@@ -167,21 +161,42 @@ impl<C: Clock> Book<C> {
             let cost = ruling.cost(request);
             verdict.begin(number, hash.is_none(), cost);
             let Some(hash) = hash else { continue };
-            for (limit, limiter) in ruling.limiters.iter().enumerate() {
-                let answer = limiter.check_hashed(hash, cost);
-                if let Some(desk) = desk
-                    && ruling.is_notable(limit, &answer)
-                {
+            for limiter in &ruling.limiters {
+                verdict.add(limiter.check_hashed(hash, cost), ruling.rule.shadow);
+            }
+        }
+        verdict
+    }
+
+    /// The same, with a look at each answer before it is put away: answers are large, and a second look would be at memory. Apart
+    /// from the other, so that who notes nothing pays nothing.
+    #[inline(never)]
+    fn check_each_noting(&self, request: &Request<'_>, desk: &Desk) -> Verdict {
+        let mut verdict = Verdict::new(self.told.hold());
+        let (mut found, mut hashes) = (Found::new(), Hashes::new());
+        self.find(request, &mut found, &mut hashes);
+        for (&number, &hash) in found.iter().zip(&hashes) {
+            let ruling = &self.rules[number as usize];
+            let cost = ruling.cost(request);
+            verdict.begin(number, hash.is_none(), cost);
+            let Some(hash) = hash else { continue };
+            for (limit, (limiter, threshold)) in ruling.counted().enumerate() {
+                let mut is_above = None;
+                let answer = limiter.check_seen(hash, cost, |word, moment| {
+                    is_above = Some(limiter.core.engine.rule.reaches(threshold, word, moment));
+                });
+                if ruling.is_notable(&answer, is_above) {
                     self.note(desk, request, (ruling, limit, hash), &answer);
                 }
                 verdict.add(answer, ruling.rule.shadow);
             }
         }
+        verdict
     }
 
     /// The rules that are about the request, each with the hash of the request's key, or none if it leaves the request
     /// alone. All keys are hashed first, and the lines of all tables asked for, so that they come at the same time.
-    #[inline]
+    #[inline(always)]
     fn find(&self, request: &Request<'_>, found: &mut Found, hashes: &mut Hashes) {
         self.matchers.find(request, found);
         let mut last = (usize::MAX, 0);
@@ -205,13 +220,17 @@ impl<C: Clock> Book<C> {
     }
 
     /// What a check would be told. Changes nothing.
-    pub(super) fn look(&self, request: &Request<'_>, verdict: &mut Verdict) {
-        self.each(request, None, verdict, |count| count.look());
+    pub(super) fn look(&self, request: &Request<'_>) -> Verdict {
+        self.each(request, None, |count| count.look())
     }
 
     /// Charges every limit with a cost, whether or not it fits.
-    pub(super) fn charge(&self, request: &Request<'_>, cost: u64, verdict: &mut Verdict) {
-        self.each(request, Some(cost), verdict, |count| count.charge());
+    pub(super) fn charge(&self, request: &Request<'_>, cost: u64, desk: Option<&Desk>) -> Verdict {
+        let verdict = self.each(request, Some(cost), |count| count.charge());
+        if let Some(desk) = desk {
+            self.note_verdict(desk, request, &verdict);
+        }
+        verdict
     }
 
     /// Asks every limit of every rule that is about the request, in order.
@@ -219,9 +238,9 @@ impl<C: Clock> Book<C> {
         &self,
         request: &Request<'_>,
         cost: Option<u64>,
-        verdict: &mut Verdict,
         ask: impl Fn(Count<'_, C>) -> Answer,
-    ) {
+    ) -> Verdict {
+        let mut verdict = Verdict::new(self.told.hold());
         let mut found = Found::new();
         self.matchers.find(request, &mut found);
         for &number in &found {
@@ -236,10 +255,13 @@ impl<C: Clock> Book<C> {
                 verdict.add(ask(count), ruling.rule.shadow);
             }
         }
+        verdict
     }
 
     /// The rules that count are one group; each shadow rule is a group by itself, whatever the others say.
-    fn check_all_or_nothing(&self, request: &Request<'_>, verdict: &mut Verdict) {
+    #[inline(never)]
+    fn check_all_or_nothing(&self, request: &Request<'_>, desk: Option<&Desk>) -> Verdict {
+        let mut verdict = Verdict::new(self.told.hold());
         let mut found = Found::new();
         self.matchers.find(request, &mut found);
         let rulings = found.iter().map(|&number| (number, &self.rules[number as usize]));
@@ -261,6 +283,10 @@ impl<C: Clock> Book<C> {
                 own.for_each(|answer| verdict.add(answer, false));
             }
         }
+        if let Some(desk) = desk {
+            self.note_verdict(desk, request, &verdict);
+        }
+        verdict
     }
 }
 

@@ -12,7 +12,7 @@ use super::events::{
 use super::key::Key;
 use super::request::Request;
 use super::verdict::{Answer, Verdict};
-use crate::answer::Standing;
+use crate::answer::{Pass, Standing};
 use crate::limiter::Limiter;
 use crate::time::Clock;
 use crate::word::Threshold;
@@ -32,19 +32,27 @@ impl Noting {
 }
 
 impl<C: Clock> Ruling<C> {
-    /// Whether what a limit answered is worth a word: it refused, or the charge left the key above the threshold.
+    /// The limiters, each with what of its words is worth a warning.
+    #[inline]
+    pub(super) fn counted(&self) -> impl Iterator<Item = (&Limiter<C>, &Threshold)> {
+        self.limiters.iter().map(|limiter| &**limiter).zip(&self.noting.thresholds)
+    }
+
+    /// Whether what a limit answered is worth a word: it refused, or the charge left the key above the threshold, which may be
+    /// known already.
     #[inline(always)]
-    pub(super) fn is_notable(&self, limit: usize, answer: &Answer) -> bool {
-        let Ok(pass) = answer else { return true };
-        let Some((limiter, threshold)) = self.limiters.get(limit).zip(self.noting.thresholds.get(limit))
-        else {
-            return false;
-        };
-        if limiter.core.engine.eras.is_changed() {
-            // It was decided by a limit other than the limiter was built with.
-            return pass.snapshot.reaches(&pass.snapshot.rule.threshold(self.rule.warn_percent));
+    pub(super) fn is_notable(&self, answer: &Answer, is_above: Option<bool>) -> bool {
+        match (answer, is_above) {
+            (Err(_), _) => true,
+            (Ok(_), Some(is_above)) => is_above,
+            (Ok(pass), None) => self.is_above(pass),
         }
-        pass.snapshot.reaches(threshold)
+    }
+
+    /// Whether a charge left the key above the threshold of the limit that decided, whichever that was.
+    #[cold]
+    fn is_above(&self, pass: &Pass) -> bool {
+        pass.snapshot.reaches(&pass.snapshot.rule.threshold(self.rule.warn_percent))
     }
 }
 

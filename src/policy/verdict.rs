@@ -68,7 +68,7 @@ impl Verdict {
 
     #[inline]
     pub(super) fn add(&mut self, answer: Answer, is_shadow: bool) {
-        self.is_allowed &= is_shadow || answer.is_ok();
+        self.is_allowed &= is_shadow | answer.is_ok();
         self.answers.push(answer);
     }
 

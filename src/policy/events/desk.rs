@@ -18,6 +18,7 @@ use std::thread;
 
 use super::frequent::{Added, Frequent};
 use super::label::Label;
+use super::tallies::Tallies;
 use crate::answer::{Denied, Pass};
 use crate::policy::shares::thread_number;
 use crate::sync::{Ordering, Padded, Tally};
@@ -101,18 +102,16 @@ impl Tray {
 /// The trays.
 pub(crate) struct Desk {
     trays: Box<[Padded<Mutex<Tray>>]>,
-    /// Requests decided, by thread.
-    checks: Box<[Padded<Tally>]>,
+    /// Requests decided.
+    checks: Tallies<1>,
     unseen: Tally,
 }
 
 impl Desk {
     pub(super) fn new() -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let counts = (2 * cores).next_power_of_two().min(64);
         Self {
             trays: (0..TRAYS).map(|_| Padded(Mutex::new(Tray::new()))).collect(),
-            checks: (0..counts).map(|_| Padded(Tally::new(0))).collect(),
+            checks: Tallies::new(),
             unseen: Tally::new(0),
         }
     }
@@ -120,14 +119,12 @@ impl Desk {
     /// A request was decided.
     #[inline]
     pub(crate) fn checked(&self) {
-        // ORDERING: Relaxed: it is a count, and orders nothing.
-        self.checks[thread_number() & (self.checks.len() - 1)].0.fetch_add(1, Ordering::Relaxed);
+        self.checks.add(0);
     }
 
     /// Requests decided so far.
     pub(super) fn checks(&self) -> u64 {
-        // ORDERING: Relaxed: as in `checked`.
-        self.checks.iter().map(|count| count.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+        self.checks.of(0)
     }
 
     /// A request was refused; the note is made only where there is room for it.
@@ -142,7 +139,7 @@ impl Desk {
             tray.note(most, note);
         });
         if !is_seen {
-            // ORDERING: Relaxed: as in `checked`.
+            // ORDERING: Relaxed: it is a count, and orders nothing.
             self.unseen.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -158,7 +155,7 @@ impl Desk {
 
     /// Refusals that no tray was free for.
     pub(super) fn unseen(&self) -> u64 {
-        // ORDERING: Relaxed: as in `checked`.
+        // ORDERING: Relaxed: as in `refused`.
         self.unseen.load(Ordering::Relaxed)
     }
 

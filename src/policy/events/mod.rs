@@ -7,7 +7,7 @@
 //! label      a key's text without allocation; facts: how a limit stood; names: rules by number
 //! tracker    from notes to events
 //! noted      all that together, by the host's side
-//! refusals   how often each rule refused
+//! refusals   how often each rule refused; tallies: counts that many add to
 //! ```
 
 mod desk;
@@ -19,6 +19,7 @@ mod names;
 mod noted;
 mod refusals;
 mod settings;
+mod tallies;
 mod tracker;
 
 pub(super) use desk::{Desk, Note, Place, Subject};

@@ -3,13 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// Makes what is told of a key, given the rule's name and the key's text.
+type Redact = dyn Fn(&str, &str) -> String + Send + Sync;
+
 /// What becomes of a key's text.
 #[derive(Clone, Default)]
 pub(crate) enum Labels {
     #[default]
     Shown,
     LeftOut,
-    Redacted(Arc<dyn Fn(&str, &str) -> String + Send + Sync>),
+    Redacted(Arc<Redact>),
 }
 
 /// How a policy makes [events](crate::policy::Event): see [`PolicyBuilder::events`](crate::policy::PolicyBuilder::events).
