@@ -5,7 +5,7 @@
 //! $ cargo bench -p tidegate --bench events
 //! ```
 //!
-//! With the name of a case and `with` or `without` it only runs that one, once, for a tool that counts instructions
+//! With the name of a case and `with` or `without` it only runs that one, so many times, for a profiler or a tool that counts instructions
 //! (`ci/instructions.sh`): in the function `timed_loop`, on a clock that stands still.
 
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss, reason = "a bench may stop at the first surprise")]
@@ -156,12 +156,14 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     match &words[..] {
         [] => time(),
-        [name, told] => {
+        [name, told, times @ ..] => {
+            let times: usize = times.first().map_or(1, |times| times.parse().unwrap());
             let case = CASES.iter().find(|case| case.name == name).expect("the name of a case");
             let users = case.users();
-            timed_loop(&case.policy(Manual::new(), told == "with", &users.0), &users);
-            println!("checks: {CHECKS}");
+            let policy = case.policy(Manual::new(), told == "with", &users.0);
+            (0..times).for_each(|_| timed_loop(&policy, &users));
+            println!("checks: {}", times * CHECKS);
         }
-        _ => eprintln!("usage: events [CASE with|without]"),
+        _ => eprintln!("usage: events [CASE with|without [TIMES]]"),
     }
 }
