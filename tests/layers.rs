@@ -420,7 +420,7 @@ fn what_is_allowed_is_not_caught() {
         ("limit.rs", "use crate::time::Timebase; mod tests { use super::*; }"),
         ("exact.rs", "use other_crate::thing; fn bloom() {}"),
         ("lib.rs", "pub mod notify;"),
-        ("notify/mod.rs", "mod metrics; pub use metrics::Metrics;"),
+        ("notify/mod.rs", "mod metrics; pub use self::metrics::Metrics;"),
         ("notify/metrics/tests.rs", "use metrics::Recorder;"),
         ("lib.rs", "pub mod http; #[cfg(any())] mod bytes;"),
         ("http/layer.rs", "use http::{Request, Response}; use bytes::Bytes; use http_body::Body;"),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::{Mutex, PoisonError};
 
 use metrics::{Counter, Gauge, Key, KeyName, Label, Level, Metadata, SharedString, Unit, with_recorder};
@@ -122,7 +123,9 @@ pub struct Metrics {
 /// What was told last, with the recorder's handles.
 #[derive(Default)]
 struct Told {
-    counters: HashMap<Key, Series<(Counter, u64)>>,
+    /// Each count as it was last read.
+    before: HashMap<Key, Series<u64>>,
+    counters: HashMap<Key, Series<Counter>>,
     gauges: HashMap<Key, Series<Gauge>>,
     /// The most stalls that any limit has told of.
     stalls: u64,
@@ -201,12 +204,15 @@ impl Told {
     }
 
     fn limit(&mut self, rule: &RuleCounts, limit: &LimitCounts, labels: &[Label]) {
-        // A rule that is put in force has not refused what it only watched, nor the other way round.
-        let (refusals, others) =
-            if rule.is_shadow { (&SHADOW_REFUSALS, &REFUSALS) } else { (&REFUSALS, &SHADOW_REFUSALS) };
-        for &(window, count) in &limit.refusals {
+        let family = if rule.is_shadow { &SHADOW_REFUSALS } else { &REFUSALS };
+        for (at, &(window, count)) in limit.refusals.iter().enumerate() {
+            // A rule that is put in force has not refused what it only watched, and a limit that is now another has not refused
+            // what the one in its place did.
+            let place = Label::new("place", at.to_string());
+            let refused = Key::from_parts(REFUSALS.name, [labels, &[place]].concat());
+            let more = self.more(refused, count);
             let window = Label::from_static_parts("window", window.as_str());
-            self.count_on(refusals, Some(others), [labels, &[window]].concat(), count);
+            self.add(family, [labels, &[window]].concat(), more);
         }
         let stats = &limit.stats;
         for (family, count) in [
@@ -226,21 +232,23 @@ impl Told {
     }
 
     fn count(&mut self, family: &Family, labels: Vec<Label>, count: u64) {
-        self.count_on(family, None, labels, count);
+        let more = self.more(Key::from_parts(family.name, labels.clone()), count);
+        self.add(family, labels, more);
     }
 
-    /// A series that is new goes on from what the same one of another family was told last.
-    fn count_on(&mut self, family: &Family, from: Option<&Family>, labels: Vec<Label>, count: u64) {
-        let before = |from: &Family| self.counters.get(&Key::from_parts(from.name, labels.clone()));
-        let before = from.and_then(before).map_or(0, |series| series.told.1);
+    /// By how much a count is more than when it was last read. One that is less than it was has begun anew.
+    fn more(&mut self, key: Key, count: u64) -> u64 {
+        let before = self.before.entry(key).or_insert(Series { told: 0, round: 0 });
+        before.round = self.rounds;
+        count.checked_sub(mem::replace(&mut before.told, count)).unwrap_or(count)
+    }
+
+    fn add(&mut self, family: &Family, labels: Vec<Label>, more: u64) {
         let series = self.counters.entry(Key::from_parts(family.name, labels)).or_insert_with_key(|key| {
-            let counter = with_recorder(|recorder| recorder.register_counter(key, &METADATA));
-            Series { told: (counter, before), round: 0 }
+            let told = with_recorder(|recorder| recorder.register_counter(key, &METADATA));
+            Series { told, round: 0 }
         });
-        let (counter, before) = &mut series.told;
-        // One that is less than it was has begun anew.
-        counter.increment(count.checked_sub(*before).unwrap_or(count));
-        *before = count;
+        series.told.increment(more);
         series.round = self.rounds;
     }
 
@@ -259,6 +267,8 @@ impl Told {
     fn forget_others(&mut self) {
         let round = self.rounds;
         self.counters.retain(|_, series| series.round == round);
+        // What a rule has refused the policy knows for as long as it lives, also when the rule comes back.
+        self.before.retain(|key, series| series.round == round || key.name() == REFUSALS.name);
         self.gauges.retain(|_, series| {
             let is_known = series.round == round;
             if !is_known {

@@ -9,6 +9,6 @@ mod log;
 mod metrics;
 
 #[cfg(feature = "tracing")]
-pub use log::Log;
+pub use self::log::Log;
 #[cfg(feature = "metrics")]
-pub use metrics::Metrics;
+pub use self::metrics::Metrics;

@@ -168,9 +168,10 @@ fn a_rule_that_is_gone_keeps_its_counts_and_has_no_keys() {
     assert_eq!((kept.count(REFUSALS), kept.gauge(KEYS)), (Some(5), Some(0.0)));
     // The stalls were the process's, not the rule's.
     assert_eq!(kept.count("tidegate_clock_stalls_total{policy=p}"), Some(18));
-    // It comes back and begins with nothing: what it counts is added.
+    // It comes back: the policy knows what it refused, and its limiter is another.
     let kept = told(&[of(&keys), counts(Vec::new()), of(&LimitCounts { stats: stats(10), ..bucket(6) })]);
-    assert_eq!((kept.count(REFUSALS), kept.gauge(KEYS)), (Some(11), Some(10.0)));
+    assert_eq!((kept.count(REFUSALS), kept.gauge(KEYS)), (Some(6), Some(10.0)));
+    assert_eq!(kept.count("tidegate_keys_claimed_total{policy=p,rule=a,limit=0}"), Some(11 + 11));
     assert_eq!(kept.count("tidegate_clock_stalls_total{policy=p}"), Some(18));
     // It begins anew without having been gone.
     assert_eq!(told(&[of(&bucket(5)), of(&bucket(2)), of(&bucket(3))]).count(REFUSALS), Some(8));
@@ -184,6 +185,13 @@ fn what_a_rule_only_watched_is_no_refusal_when_it_is_put_in_force() {
     let of = |is_shadow, refusals| counts(vec![rule("a", is_shadow, vec![bucket(refusals)])]);
     let kept = told(&[of(true, 50), of(false, 51), of(false, 53), of(true, 60)]);
     assert_eq!((kept.count(SHADOW), kept.count(REFUSALS)), (Some(57), Some(3)));
+    // Neither when it was gone in between.
+    let kept = told(&[of(true, 50), counts(Vec::new()), of(false, 51)]);
+    assert_eq!((kept.count(SHADOW), kept.count(REFUSALS)), (Some(50), Some(1)));
+    // Nor has a limit of another kind refused what the one in its place did.
+    let sliding = LimitCounts { refusals: vec![(WindowName::Sliding, 51)], stats: stats(0) };
+    let kept = told(&[of(false, 50), counts(vec![rule("a", false, vec![sliding])])]);
+    assert_eq!(kept.count("tidegate_refusals_total{policy=p,rule=a,limit=0,window=sliding}"), Some(1));
 }
 
 #[test]
@@ -195,7 +203,7 @@ fn a_policy_that_counts_nothing_tells_nothing() {
 }
 
 proptest! {
-    /// The twin adds up what happened; what is told are the sums of a limiter that now and then begins anew.
+    /// The twin adds up what happened, to a rule that now and then is gone, begins anew or is another's shadow.
     #[test]
     fn sums_are_the_twins(steps in prop::collection::vec((0_u64..100, 0..10_u8), 1..50)) {
         const NAMES: [&str; 2] = ["tidegate_refusals_total", "tidegate_shadow_refusals_total"];
@@ -204,10 +212,7 @@ proptest! {
         let mut told = Told::default();
         for (happened, what) in steps {
             let rules = match what {
-                0 => {
-                    limiter = 0;
-                    Vec::new()
-                }
+                0 => Vec::new(),
                 1 => {
                     // No more than before, or nobody could tell.
                     limiter = happened.min(limiter.saturating_sub(1));
