@@ -97,12 +97,13 @@ impl<C: Clock> Log<C> {
         // ORDERING: Relaxed: as above; each is told once, for the swap takes what it tells.
         let left_out = self.left_out.swap(0, Ordering::Relaxed);
         let key = event.key.as_deref().filter(|_| self.tells_keys).map(escaped);
+        let policy = Some(&*event.policy).filter(|name| !name.is_empty()).map(escaped);
         macro_rules! line {
             ($level:expr) => {
                 tracing::event!(
                     target: TARGET,
                     $level,
-                    policy = escaped(&event.policy),
+                    policy,
                     rule = escaped(&event.rule),
                     limit_number = event.limit_number,
                     window = event.window.as_str(),

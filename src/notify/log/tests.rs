@@ -130,7 +130,7 @@ fn a_line_tells_the_whole_event() {
 
     let written = Written::default();
     let log = log.without_keys();
-    let warned = Event { reason: None, retry_after: None, ..event(EventKind::Warned) };
+    let warned = Event { policy: "".into(), reason: None, retry_after: None, ..event(EventKind::Warned) };
     with_default(written.json_log(), || log.tell(&warned));
     let json = &written.json()[0];
     assert_eq!((&json["message"], &json["level"]), (&"warned".into(), &"INFO".into()));
@@ -138,7 +138,7 @@ fn a_line_tells_the_whole_event() {
         (&json["fingerprint"], &json["used"], &json["period_s"]),
         (&"00000000beef".into(), &12.into(), &1.5.into())
     );
-    for absent in ["key", "reason", "retry_after_s"] {
+    for absent in ["policy", "key", "reason", "retry_after_s"] {
         assert!(json.get(absent).is_none(), "{json}");
     }
 }
