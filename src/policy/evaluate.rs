@@ -5,7 +5,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::book::{Book, Ruling};
-use super::events::{Desk, Label};
+use super::events::Desk;
 use super::key::Key;
 use super::matcher::Found;
 use super::request::Request;
@@ -16,6 +16,9 @@ use crate::decision::Reason;
 use crate::limiter::Limiter;
 use crate::receipt::Receipt;
 use crate::time::Clock;
+
+/// Of each rule that is about a request, the hash of its key; none if it leaves the request alone.
+type Hashes = SmallVec<[Option<u64>; 8]>;
 
 /// A request against one limit.
 struct Count<'a, C> {
@@ -141,9 +144,10 @@ impl<C: Clock> Book<C> {
             self.check(request, &mut verdict, desk);
             return verdict.is_allowed();
         }
-        let mut found = Found::new();
+        let (mut found, mut hashes) = (Found::new(), Hashes::new());
         let mut is_allowed = true;
-        for (&number, hash) in self.find(request, &mut found) {
+        self.find(request, &mut found, &mut hashes);
+        for (&number, &hash) in found.iter().zip(&hashes) {
             let (ruling, Some(hash)) = (&self.rules[number as usize], hash) else { continue };
             let cost = ruling.cost(request);
             for limiter in &ruling.limiters {
@@ -156,17 +160,19 @@ impl<C: Clock> Book<C> {
     /// Every limit of every rule counts.
     #[inline]
     fn check_each(&self, request: &Request<'_>, verdict: &mut Verdict, desk: Option<&Desk>) {
-        let mut found = Found::new();
-        for (&number, hash) in self.find(request, &mut found) {
+        let (mut found, mut hashes) = (Found::new(), Hashes::new());
+        self.find(request, &mut found, &mut hashes);
+        for (&number, &hash) in found.iter().zip(&hashes) {
             let ruling = &self.rules[number as usize];
             let cost = ruling.cost(request);
             verdict.begin(number, hash.is_none(), cost);
             let Some(hash) = hash else { continue };
-            for (number, limiter) in ruling.limiters.iter().enumerate() {
+            for (limit, limiter) in ruling.limiters.iter().enumerate() {
                 let answer = limiter.check_hashed(hash, cost);
-                if let Some(desk) = desk {
-                    let key = || Label::of(&Key::new(&ruling.rule.key, request, &self.digests));
-                    ruling.note(desk, (number, hash), &answer, key);
+                if let Some(desk) = desk
+                    && ruling.is_notable(limit, &answer)
+                {
+                    self.note(desk, request, (ruling, limit, hash), &answer);
                 }
                 verdict.add(answer, ruling.rule.shadow);
             }
@@ -176,13 +182,8 @@ impl<C: Clock> Book<C> {
     /// The rules that are about the request, each with the hash of the request's key, or none if it leaves the request
     /// alone. All keys are hashed first, and the lines of all tables asked for, so that they come at the same time.
     #[inline]
-    fn find<'f>(
-        &self,
-        request: &Request<'_>,
-        found: &'f mut Found,
-    ) -> impl Iterator<Item = (&'f u32, Option<u64>)> + use<'f, C> {
+    fn find(&self, request: &Request<'_>, found: &mut Found, hashes: &mut Hashes) {
         self.matchers.find(request, found);
-        let mut hashes = SmallVec::<[Option<u64>; 8]>::new();
         let mut last = (usize::MAX, 0);
         for &number in found.iter() {
             let ruling = &self.rules[number as usize];
@@ -201,7 +202,6 @@ impl<C: Clock> Book<C> {
                 limiter.fetch(last.1);
             }
         }
-        found.iter().zip(hashes)
     }
 
     /// What a check would be told. Changes nothing.

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::book::{Book, Ruling};
 use super::events::{
-    Counts, Desk, Event, InForce, Label, LimitCounts, NamedRule, Names, Noted, Offender, Place, RuleCounts,
-    Seen, Subject,
+    Counts, Desk, Event, InForce, Label, LimitCounts, NamedRule, Names, Note, Noted, Offender, Place,
+    RuleCounts, Subject,
 };
 use super::key::Key;
 use super::request::Request;
 use super::verdict::{Answer, Verdict};
-use crate::answer::{Denied, Pass, Standing};
+use crate::answer::Standing;
 use crate::limiter::Limiter;
 use crate::time::Clock;
 use crate::word::Threshold;
@@ -32,30 +32,11 @@ impl Noting {
 }
 
 impl<C: Clock> Ruling<C> {
-    /// Leaves what a limit answered to a request that it decided, if it is worth a word.
+    /// Whether what a limit answered is worth a word: it refused, or the charge left the key above the threshold.
     #[inline(always)]
-    pub(super) fn note(
-        &self,
-        desk: &Desk,
-        (number, hash): (usize, u64),
-        answer: &Answer,
-        label: impl FnOnce() -> Label,
-    ) {
-        match answer {
-            Ok(pass) => {
-                if self.is_above(number, pass) {
-                    self.note_pass(desk, (number, hash), pass, label);
-                }
-            }
-            Err(denied) => self.note_denied(desk, (number, hash), denied, label),
-        }
-    }
-
-    /// Whether the charge left the key above its threshold.
-    #[inline(always)]
-    fn is_above(&self, number: usize, pass: &Pass) -> bool {
-        let (Some(limiter), Some(threshold)) =
-            (self.limiters.get(number), self.noting.thresholds.get(number))
+    pub(super) fn is_notable(&self, limit: usize, answer: &Answer) -> bool {
+        let Ok(pass) = answer else { return true };
+        let Some((limiter, threshold)) = self.limiters.get(limit).zip(self.noting.thresholds.get(limit))
         else {
             return false;
         };
@@ -65,59 +46,49 @@ impl<C: Clock> Ruling<C> {
         }
         pass.snapshot.reaches(threshold)
     }
-
-    fn subject(&self, number: usize, hash: u64) -> Subject {
-        let limit = u8::try_from(number).unwrap_or(u8::MAX);
-        Subject { place: Place { rule: self.noting.named.number, limit }, hash }
-    }
-
-    fn ns(&self, number: usize) -> u64 {
-        self.limiters.get(number).map_or(0, |limiter| limiter.clock().coarse())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn note_pass(
-        &self,
-        desk: &Desk,
-        (number, hash): (usize, u64),
-        pass: &Pass,
-        label: impl FnOnce() -> Label,
-    ) {
-        let seen = Seen { subject: self.subject(number, hash), ns: self.ns(number), answer: pass };
-        desk.warned(seen, label);
-    }
-
-    #[inline(never)]
-    fn note_denied(
-        &self,
-        desk: &Desk,
-        (number, hash): (usize, u64),
-        denied: &Denied,
-        label: impl FnOnce() -> Label,
-    ) {
-        let subject = self.subject(number, hash);
-        self.noting.named.refusals.add(subject.place.limit, denied);
-        desk.refused(Seen { subject, ns: self.ns(number), answer: denied }, label);
-    }
 }
 
 impl<C: Clock> Book<C> {
+    /// Leaves what a limit of a rule answered.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note(
+        &self,
+        desk: &Desk,
+        request: &Request<'_>,
+        (ruling, limit, hash): (&Ruling<C>, usize, u64),
+        answer: &Answer,
+    ) {
+        let limit = u8::try_from(limit).unwrap_or(u8::MAX);
+        let Noting { named, .. } = &ruling.noting;
+        let subject = Subject { place: Place { rule: named.number, limit }, hash };
+        let noted = |answer| Note {
+            subject,
+            ns: ruling.limiters.first().map_or(0, |limiter| limiter.clock().coarse()),
+            answer,
+            label: Label::of(&Key::new(&ruling.rule.key, request, &self.digests)),
+        };
+        match *answer {
+            Ok(pass) => desk.warned(subject, || noted(Ok(pass))),
+            Err(denied) => {
+                named.refusals.add(limit, &denied);
+                desk.refused(subject, || noted(Err(denied)));
+            }
+        }
+    }
+
     /// Leaves what a verdict says that was made without: where an answer may be of a key that was not charged.
     pub(super) fn note_verdict(&self, desk: &Desk, request: &Request<'_>, verdict: &Verdict) {
         for (rule, number) in verdict.rules().zip(verdict.rule_numbers()) {
             let ruling = &self.rules[number as usize];
-            let key = || Key::new(&ruling.rule.key, request, &self.digests);
+            let key = Key::new(&ruling.rule.key, request, &self.digests);
             for limit in rule.limits() {
                 let warn_percent = u64::from(ruling.rule.warn_percent);
                 let Some(limiter) = ruling.limiters.get(limit.number()) else { continue };
-                let place = (limit.number(), limiter.hash_of(&key()));
-                match limit.answer() {
-                    Err(denied) => ruling.note_denied(desk, place, &denied, || Label::of(&key())),
-                    Ok(pass) if limit.used_percent() >= warn_percent => {
-                        ruling.note_pass(desk, place, &pass, || Label::of(&key()));
-                    }
-                    Ok(_) => {}
+                let hash = limiter.hash_of(&key);
+                let answer = limit.answer();
+                if answer.is_err() || limit.used_percent() >= warn_percent {
+                    self.note(desk, request, (ruling, limit.number(), hash), &answer);
                 }
             }
         }

@@ -36,6 +36,12 @@ impl Rule {
         }
     }
 
+    /// Whether there are two windows.
+    #[inline]
+    pub(crate) fn has_sustain(&self) -> bool {
+        matches!(&self.kind, Kind::Windows(Windows::Fixed(windowed)) if !windowed.is_single())
+    }
+
     /// Whether a word that was charged at this moment uses as much.
     #[inline]
     pub(crate) fn reaches(&self, threshold: &Threshold, word: u64, moment: u64) -> bool {

@@ -10,13 +10,13 @@
 //! * **Nobody waits.** A tray is behind a lock that is only ever tried: a thread has a tray of its own, and takes the next one
 //!   while that is being emptied or, where there are more threads than trays, is in another's hand. If all are in hand the refusal
 //!   stays unseen here, which is counted. (The count of refusals by rule is made apart, and misses none.) The host tries again
-//!   until it gets each tray: whoever holds one is done within a purge of it.
+//!   until it gets each tray: whoever holds one is done in no time.
 //! * **Memory is bounded.** What does not fit a tray or the tracker is dropped, and counted.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
-use super::frequent::Frequent;
+use super::frequent::{Added, Frequent};
 use super::label::Label;
 use crate::answer::{Denied, Pass};
 use crate::policy::shares::thread_number;
@@ -24,8 +24,8 @@ use crate::sync::{Ordering, Padded, Tally};
 
 /// Trays; more would only be needed by more cores that refuse at the same instant.
 const TRAYS: usize = 8;
-/// Ids that a tray counts.
-const TRAY_IDS: usize = 448;
+/// Ids that a tray counts, and that are counted over all trays.
+pub(super) const IDS: usize = 2048;
 /// Answers that a tray notes between two visits of the host: so many of keys that are new to it,
 const TRAY_NOTES_NEW: usize = 48;
 /// and then of keys that come often.
@@ -36,7 +36,7 @@ const OFTEN: u64 = 32;
 const WARNED: u64 = 1 << 63;
 
 /// A limit of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The number of the rule's name; a name keeps its own for as long as the policy lives.
     pub(crate) rule: u32,
@@ -60,26 +60,19 @@ impl Subject {
         // Keys of rules that count by the same key have the same hash.
         let spread =
             (u64::from(rule) << 8 | u64::from(limit)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (self.hash ^ spread) & !WARNED
+        // No id is 0.
+        (self.hash ^ spread) & !WARNED | 1 << 62
     }
 }
 
 /// An answer worth telling of.
 #[derive(Clone, Copy)]
-pub(super) struct Note {
-    pub(super) subject: Subject,
-    /// When, by the policy's clock.
-    pub(super) ns: u64,
-    pub(super) answer: Result<Pass, Denied>,
-    pub(super) label: Label,
-}
-
-/// An answer to a check.
-pub(crate) struct Seen<'a, T> {
+pub(crate) struct Note {
     pub(crate) subject: Subject,
     /// When, by the policy's clock.
     pub(crate) ns: u64,
-    pub(crate) answer: &'a T,
+    pub(crate) answer: Result<Pass, Denied>,
+    pub(crate) label: Label,
 }
 
 /// What a thread leaves.
@@ -92,7 +85,7 @@ pub(super) struct Tray {
 
 impl Tray {
     fn new() -> Self {
-        Self { counts: Frequent::new(TRAY_IDS), notes: Vec::with_capacity(TRAY_NOTES), dropped: 0 }
+        Self { counts: Frequent::new(IDS), notes: Vec::with_capacity(TRAY_NOTES), dropped: 0 }
     }
 
     #[inline(never)]
@@ -137,16 +130,16 @@ impl Desk {
         self.checks.iter().map(|count| count.0.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
     }
 
-    /// A request was refused; the key's text is asked for only where it is noted.
-    pub(crate) fn refused(&self, seen: Seen<'_, Denied>, label: impl FnOnce() -> Label) {
-        let Seen { subject, ns, answer } = seen;
+    /// A request was refused; the note is made only where there is room for it.
+    pub(crate) fn refused(&self, subject: Subject, note: impl FnOnce() -> Note) {
         let is_seen = self.with_tray(|tray| {
             let most = match tray.counts.add(subject.id(), 1, subject.place) {
-                None => TRAY_NOTES_NEW,
-                Some(before) if before + 1 == OFTEN => TRAY_NOTES,
-                Some(_) => return,
+                Added::New => TRAY_NOTES_NEW,
+                Added::Before(before) if before + 1 == OFTEN => TRAY_NOTES,
+                Added::Before(_) => return,
+                Added::NoRoom => 0,
             };
-            tray.note(most, || Note { subject, ns, answer: Err(*answer), label: label() });
+            tray.note(most, note);
         });
         if !is_seen {
             // ORDERING: Relaxed: as in `checked`.
@@ -155,13 +148,10 @@ impl Desk {
     }
 
     /// A request passed, and left the key above its threshold. If no tray is free the key's next one tells of it.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn warned(&self, seen: Seen<'_, Pass>, label: impl FnOnce() -> Label) {
-        let Seen { subject, ns, answer } = seen;
+    pub(crate) fn warned(&self, subject: Subject, note: impl FnOnce() -> Note) {
         self.with_tray(|tray| {
-            if tray.counts.add(subject.id() | WARNED, 0, subject.place).is_none() {
-                tray.note(TRAY_NOTES_NEW, || Note { subject, ns, answer: Ok(*answer), label: label() });
+            if tray.counts.add(subject.id() | WARNED, 0, subject.place) == Added::New {
+                tray.note(TRAY_NOTES_NEW, note);
             }
         });
     }

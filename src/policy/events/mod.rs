@@ -21,7 +21,7 @@ mod refusals;
 mod settings;
 mod tracker;
 
-pub(super) use desk::{Desk, Place, Seen, Subject};
+pub(super) use desk::{Desk, Note, Place, Subject};
 pub use event::{Counts, Event, EventKind, LimitCounts, Offender, RuleCounts};
 pub(super) use label::Label;
 pub(super) use names::{NamedRule, Names};

@@ -1,20 +1,17 @@
 //! The host's side: what the trays held, summed up.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::desk::{Desk, Place, Subject};
+use super::desk::{Desk, IDS, Place, Subject};
 use super::event::{Event, Offender};
 use super::facts::Facts;
-use super::frequent::{AsItIs, Frequent};
+use super::frequent::Frequent;
 use super::settings::{EventSettings, Labels};
 use super::tracker::{Happened, Tracker};
 use crate::table::Hashing;
 
-/// Keys that are counted over all trays.
-const IDS: usize = 1792;
 /// Refusals weigh half as much each time that this has passed.
 const HALF_LIFE_NS: u64 = 60_000_000_000;
 /// Events that wait to be drained.
@@ -44,7 +41,7 @@ pub(crate) struct Noted {
 struct Summed {
     counts: Frequent<Place>,
     /// Keys' texts, of ids that are counted.
-    labels: HashMap<u64, Arc<str>, BuildHasherDefault<AsItIs>>,
+    labels: BTreeMap<u64, Arc<str>>,
     halved_ns: Option<u64>,
     tracker: Tracker,
     waiting: Vec<Happened>,
@@ -55,7 +52,7 @@ impl Noted {
     pub(crate) fn new(settings: EventSettings) -> Self {
         let summed = Summed {
             counts: Frequent::new(IDS),
-            labels: HashMap::default(),
+            labels: BTreeMap::new(),
             halved_ns: None,
             tracker: Tracker::default(),
             waiting: Vec::new(),
@@ -115,26 +112,28 @@ impl Noted {
         rules: &impl InForce,
         name: impl Fn(u32) -> Arc<str>,
     ) -> Vec<Offender> {
-        let (heaviest, taken_off) = self.with_summed(rules.now().0, |summed| {
-            let mut all: Vec<_> = summed.counts.iter().filter(|(_, count, _)| *count > 0).collect();
+        let heaviest = self.with_summed(rules.now().0, |summed| {
+            let mut all: Vec<_> = summed.counts.iter().collect();
             // Of equals always in the same order.
-            all.sort_unstable_by_key(|&(id, count, _)| (std::cmp::Reverse(count), id));
+            all.sort_unstable_by_key(|&(id, count, _, _)| (std::cmp::Reverse(count), id));
             all.truncate(most);
-            let labelled = |(id, count, place)| (id, count, place, summed.labels.get(&id).cloned());
-            (all.into_iter().map(labelled).collect::<Vec<_>>(), summed.counts.taken_off())
+            let labels = &summed.labels;
+            let labelled = |counted: (u64, u64, u64, Place)| (counted, labels.get(&counted.0).cloned());
+            all.into_iter().map(labelled).collect::<Vec<_>>()
         });
-        let offender = |(id, count, place, label): (u64, u64, Place, Option<Arc<str>>)| {
-            let rule = name(place.rule);
-            Offender {
-                is_shadow: rules.is_shadow(place.rule).unwrap_or(false),
-                limit_number: place.limit.into(),
-                key: label.and_then(|label| self.told(&rule, &label)),
-                rule,
-                fingerprint: self.fingerprint(id),
-                refused_least: count,
-                refused_most: count.saturating_add(taken_off),
-            }
-        };
+        let offender =
+            |((id, count, taken_off, place), label): ((u64, u64, u64, Place), Option<Arc<str>>)| {
+                let rule = name(place.rule);
+                Offender {
+                    is_shadow: rules.is_shadow(place.rule).unwrap_or(false),
+                    limit_number: place.limit.into(),
+                    key: label.and_then(|label| self.told(&rule, &label)),
+                    rule,
+                    fingerprint: self.fingerprint(id),
+                    refused_least: count,
+                    refused_most: count.saturating_add(taken_off),
+                }
+            };
         heaviest.into_iter().map(offender).collect()
     }
 

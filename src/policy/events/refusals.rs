@@ -23,9 +23,10 @@ impl Refusals {
     /// A limit of this number refused.
     #[inline]
     pub(crate) fn add(&self, limit: u8, denied: &Denied) {
-        let is_second = usize::from(denied.binding() == WindowName::Sustain);
+        let is_second = denied.snapshot.rule.has_sustain() && denied.binding() == WindowName::Sustain;
         let sets = self.sets.get_or_init(Box::default);
-        let count = &sets[thread_number() % SETS].0[(2 * usize::from(limit) + is_second) % COUNTS];
+        let count =
+            &sets[thread_number() % SETS].0[(2 * usize::from(limit) + usize::from(is_second)) % COUNTS];
         // ORDERING: Relaxed: it is a count, and orders nothing.
         count.fetch_add(1, Ordering::Relaxed);
     }

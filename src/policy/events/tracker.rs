@@ -10,15 +10,13 @@
 //!
 //! A calm key is forgotten when its last warning's period is over.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::desk::{Note, Subject};
 use super::event::EventKind;
 use super::facts::Facts;
-use super::frequent::AsItIs;
 use crate::time::timebase::saturating_ns;
 
 /// Keys that are tracked.
@@ -61,7 +59,7 @@ struct Refusing {
 /// Keys that were refused, or are near it.
 #[derive(Default)]
 pub(super) struct Tracker {
-    tracked: HashMap<u64, Tracked, BuildHasherDefault<AsItIs>>,
+    tracked: BTreeMap<u64, Tracked>,
     /// Notes that there was no room for.
     pub(super) dropped: u64,
 }
