@@ -327,7 +327,7 @@ async fn a_few_events_a_second_are_logged_and_the_rest_are_counted() {
     let left_out: u64 = lines.iter().filter_map(|line| line["left_out"].as_u64()).sum();
     // Each user's first refusal is an event, and maybe that it was near its limit.
     let all = u64::try_from(told).unwrap() + left_out;
-    assert!((20..60).contains(&told) && (60..=120).contains(&all), "{told} told, {left_out} left out");
+    assert!(told >= 20 && left_out > 0 && (60..=120).contains(&all), "{told} told, {left_out} left out");
 }
 
 #[test]
