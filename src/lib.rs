@@ -12,6 +12,8 @@ mod exact;
 pub mod http;
 mod limit;
 mod limiter;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+pub mod notify;
 #[cfg(feature = "policy")]
 pub mod policy;
 #[cfg(feature = "tokio")]

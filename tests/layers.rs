@@ -5,7 +5,8 @@
 //! other in one direction only. `sync.rs` alone names atomics and loom, `time/clock.rs` alone quanta,
 //! `table/papaya_map.rs` alone papaya, `snapshot/frame.rs` alone crc32fast,
 //! `policy/config/toml_text.rs` alone toml and its parser, `policy/config/reader.rs` alone strsim,
-//! `policy/reload.rs` alone crossbeam-epoch, `policy/watch.rs` alone the crate notify, `http/` alone the crates http, bytes and those
+//! `policy/reload.rs` alone crossbeam-epoch, `policy/watch.rs` alone the crate notify, `notify/metrics.rs` alone the crate
+//! metrics, `notify/log.rs` alone tracing, `http/` alone the crates http, bytes and those
 //! of its servers, each in one file. The modules of `http/` stand in rows of their own.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
@@ -30,7 +31,7 @@ const ROWS: [&[&str]; 12] = [
 ];
 
 /// What only one module and those below it may name, and the module's path.
-const HOMES: [(&str, &str); 19] = [
+const HOMES: [(&str, &str); 21] = [
     ("sync::atomic", "sync"),
     ("loom", "sync"),
     ("zerocopy", "sync"),
@@ -41,9 +42,10 @@ const HOMES: [(&str, &str); 19] = [
     ("toml_parser", "policy/config/toml_text"),
     ("strsim", "policy/config/reader"),
     ("crossbeam_epoch", "policy/reload"),
-    // The crate; a module of that name (see the rows) would need another spelling here.
-    ("notify", "policy/watch"),
     // The crates of these names as `use` names them: a module is called so, and many a variable.
+    ("use notify", "policy/watch"),
+    ("use metrics", "notify/metrics"),
+    ("tracing", "notify/log"),
     ("use http", "http"),
     ("use bytes", "http"),
     ("ipnet", "http/client"),
@@ -377,7 +379,9 @@ fn a_violation_is_caught() {
         ("policy/config/rules.rs", "use toml::Spanned;", "names toml"),
         ("policy/config/write.rs", "use strsim::jaro;", "names strsim"),
         ("policy/engine.rs", "use crossbeam_epoch::pin;", "names crossbeam_epoch"),
-        ("policy/file.rs", "fn f(error: notify::Error) {}", "names notify"),
+        ("policy/file.rs", "use notify::Error;", "names use notify"),
+        ("notify/log.rs", "use metrics::counter;", "names use metrics"),
+        ("policy/engine.rs", "fn f() { tracing::info!(0) }", "names tracing"),
         ("snapshot/mod.rs", "use crate::limiter::Builder;", "points up to limiter"),
         ("policy/key.rs", "use http::HeaderMap;", "names use http"),
         ("answer.rs", "use bytes::Bytes;", "names use bytes"),
@@ -415,6 +419,9 @@ fn what_is_allowed_is_not_caught() {
         ("error.rs", "const S: &str = \"crate::table \\\" papaya\"; /* use crate::exact; */"),
         ("limit.rs", "use crate::time::Timebase; mod tests { use super::*; }"),
         ("exact.rs", "use other_crate::thing; fn bloom() {}"),
+        ("lib.rs", "pub mod notify;"),
+        ("notify/mod.rs", "mod metrics; pub use self::metrics::Metrics;"),
+        ("notify/metrics/tests.rs", "use metrics::Recorder;"),
         ("lib.rs", "pub mod http; #[cfg(any())] mod bytes;"),
         ("http/layer.rs", "use http::{Request, Response}; use bytes::Bytes; use http_body::Body;"),
     ];

@@ -36,6 +36,10 @@ fn answers_are_copied_and_limiters_are_shared() {
     is_error::<tidegate::policy::WatchError>();
     #[cfg(feature = "watch")]
     is_shared::<tidegate::policy::Watch>();
+    #[cfg(feature = "metrics")]
+    is_shared::<tidegate::notify::Metrics>();
+    #[cfg(feature = "tracing")]
+    is_shared::<tidegate::notify::Log>();
     is_shared::<ExactLimiter<String, Ticking>>();
     is_shared::<ExactLimiter<u64, Precise>>();
     is_shared::<ExactLimiter<u64, Manual>>();

@@ -9,7 +9,7 @@
 //! storm/             scenario · reader · cast · contestant · play · figures
 //! replay/            engine · summary · timeline · strips · headroom · suggest · policy/      bench/     workload · rounds · figures
 //! log/               source · read · line · records · csv · time          sample/   scenes
-//! serve/             accept · connection · routes · check · auth · reload · metrics · log
+//! serve/             accept · connection · routes · check · auth · offenders · reload · metrics · exposition · events · log
 //! args · progress · key · limit_spec
 //! ```
 

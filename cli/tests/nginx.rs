@@ -227,7 +227,8 @@ async fn the_applications_403_and_nginxs_own_stay_what_they_are() {
 
 #[tokio::test]
 async fn what_a_client_writes_changes_nothing() {
-    let server = server();
+    let limits = page("examples/nginx/limits.toml");
+    let server = Server::start(&limits, &["--original", "x-original-uri", "--log-keys"]);
     let Some(nginx) = Nginx::start(&server) else { return };
     let ask = |at: usize, fields: &[&str]| {
         let request = Request::get("/").header("user-agent", "test");
@@ -249,7 +250,9 @@ async fn what_a_client_writes_changes_nothing() {
         statuses.push(nginx.send(Version::HTTP_11, ask(at, fields)).await.status.as_u16());
     }
     assert_eq!(statuses, [200, 200, 200, 429, 429], "each in the name of another address");
-    server.wait_for_log("client_ip=\"127.0.0.1\"");
+    server.wait_for_log(" refused policy=\"nginx example\" rule=\"address\"");
+    server.wait_for_log("key=\"127.0.0.1\"");
+    assert!(!server.log().contains("198.51.100"), "{}", server.log());
 }
 
 #[tokio::test]

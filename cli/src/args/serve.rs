@@ -57,6 +57,9 @@ The path, without its query, is the api.
     200 ready, 503 stopping
   GET /metrics
     for Prometheus
+  GET /offenders?n=20
+    the keys that are refused most; only with an admin \
+token, as Authorization: Bearer TOKEN
 
 Fields (--map PART=FIELD):
   A part is api, title, namespace, user, target, cost \
@@ -139,6 +142,14 @@ pub struct ServeArgs {
     /// When to colour the log; auto heeds NO_COLOR and where the log goes
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub color: Color,
+
+    /// Tell keys in the log, not only their fingerprints
+    #[arg(long)]
+    pub log_keys: bool,
+
+    /// A file with the token that /offenders asks for; else TIDEGATE_ADMIN_TOKEN is the token
+    #[arg(long, value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
 
     /// Seconds that requests under way have after a signal to stop
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]

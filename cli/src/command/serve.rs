@@ -1,6 +1,8 @@
 //! `tidegate serve`: from the command line to a server.
 
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
 use std::process::ExitCode;
 
 use tidegate::http::{Answering, ClientAddress, Dialect, Extractor, Forwarding, OnMissing, Source};
@@ -11,11 +13,17 @@ use super::policy::{DEFAULT, load_policy};
 use crate::args::{
     Color, FieldsArg, ForwardingArg, LogArg, OnMissingArg, OriginalArg, PartArg, PartSource, ServeArgs,
 };
+use crate::key::printable;
 use crate::replay::policy::mapping::Part;
-use crate::serve::{Bounds, Given, LogFormat, Original, Reading, Settings, run};
+use crate::serve::{AdminToken, Bounds, Given, LogFormat, Original, Reading, Settings, TOKEN_BYTES_MAX, run};
+
+/// Where the token is looked for if no file is named.
+const ADMIN_TOKEN: &str = "TIDEGATE_ADMIN_TOKEN";
 
 pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     let reading = reading(&args).map_err(|why| Failure::Usage("serve", why))?;
+    let admin_token =
+        admin_token(args.admin_token_file.as_deref()).map_err(|why| Failure::Usage("serve", why))?;
     let rules = load_policy(&args.policy)?.rules;
     let bounds = bounds(&args);
     let settings = Settings {
@@ -36,6 +44,8 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
             LogArg::Json => LogFormat::Json,
         },
         is_coloured: is_coloured(args.color),
+        logs_keys: args.log_keys,
+        admin_token,
     };
     run(settings).map(ExitCode::from).map_err(Failure::Stopped)
 }
@@ -99,6 +109,23 @@ fn reading(args: &ServeArgs) -> Result<Reading, String> {
     }
     let given = Given::new(args.map.iter().map(|arg| arg.part.clone()));
     Ok(Reading { extractor, cost, original, given })
+}
+
+/// The token of the file, or else of the environment. One that is there and empty is a mistake, not none.
+fn admin_token(file: Option<&Path>) -> Result<Option<AdminToken>, String> {
+    if let Some(file) = file {
+        let name = printable(&file.to_string_lossy());
+        let mut text = String::new();
+        // White space may stand around it, within reason.
+        let most = u64::try_from(TOKEN_BYTES_MAX).unwrap_or(u64::MAX).saturating_mul(2);
+        let read = File::open(file).and_then(|file| file.take(most).read_to_string(&mut text));
+        read.map_err(|error| format!("--admin-token-file: {name} cannot be read: {error}"))?;
+        let token = AdminToken::new(&text);
+        return token.map(Some).map_err(|why| format!("--admin-token-file: the token of {name}: {why}"));
+    }
+    let Some(text) = std::env::var_os(ADMIN_TOKEN) else { return Ok(None) };
+    let token = AdminToken::new(text.to_str().ok_or_else(|| format!("{ADMIN_TOKEN}: it is no text"))?);
+    token.map(Some).map_err(|why| format!("{ADMIN_TOKEN}: {why}"))
 }
 
 fn is_coloured(color: Color) -> bool {

@@ -44,7 +44,7 @@ pub(super) async fn accept(app: Arc<App>, router: Router, listener: TcpListener,
             Ok((stream, peer)) => {
                 // Answers are one write each.
                 _ = stream.set_nodelay(true);
-                app.metrics.accepted.inc();
+                app.metrics.accepted.increment(1);
                 let (app, router, builder) = (Arc::clone(&app), router.clone(), Arc::clone(&builder));
                 tokio::spawn(async move {
                     let open = Open::new(Arc::clone(&app), place);
@@ -57,13 +57,13 @@ pub(super) async fn accept(app: Arc<App>, router: Router, listener: TcpListener,
                     };
                     let stopping = app.stopping.clone();
                     if !connection::serve(&builder, &app.bounds, stream, activity, answer, stopping).await {
-                        app.metrics.broken.inc();
+                        app.metrics.broken.increment(1);
                     }
                     drop(open);
                 });
             }
             Err(error) => {
-                app.metrics.accept_errors.inc();
+                app.metrics.accept_errors.increment(1);
                 // Told once a second at most: it may go on for hours.
                 if complained.is_none_or(|last| last.elapsed().as_secs() >= 1) {
                     tracing::warn!("no connection accepted: {error}");
@@ -84,14 +84,14 @@ struct Open {
 
 impl Open {
     fn new(app: Arc<App>, place: OwnedSemaphorePermit) -> Self {
-        app.metrics.connections.inc();
+        app.metrics.connections.add();
         Self { app, _place: place }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.app.metrics.connections.dec();
+        self.app.metrics.connections.remove();
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn auth(State(app): State<Arc<App>>, request: Request<Body>) ->
     }
     facts.with_request(|asked| {
         let verdict = app.policy.check(asked);
-        app.decided(Asked::Auth, asked, &verdict);
+        app.metrics.decided(Asked::Auth, &verdict);
         if verdict.is_allowed() {
             let mut response = go_on();
             app.answering.fields(&verdict).apply(response.headers_mut());

@@ -77,7 +77,7 @@ pub(super) async fn check(State(app): State<Arc<App>>, request: Request<Body>) -
     };
     facts.with_request(|request| {
         let verdict = app.policy.check(request);
-        app.decided(Asked::Check, request, &verdict);
+        app.metrics.decided(Asked::Check, &verdict);
         let mut response = Response::new(Body::from(shown(&verdict)));
         app.answering.fields(&verdict).apply(response.headers_mut());
         response.headers_mut().insert(CONTENT_TYPE, JSON);

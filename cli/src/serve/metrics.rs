@@ -1,21 +1,18 @@
-//! What Prometheus is told. Counters of requests and checks are atomic words made at the start; only a refusal looks one up.
+//! What Prometheus is told. What requests count are atomic words made at the start; what the policy has counted is read when
+//! somebody asks.
 
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
-use tidegate::policy::Verdict;
+use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder, with_local_recorder};
+use tidegate::notify::Metrics as Counted;
+use tidegate::policy::{Policy, Verdict};
 
-/// The type of what is told: the text format of OpenMetrics, which Prometheus reads.
-pub(super) const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use super::exposition::Registry;
 
-type Labels<const N: usize> = [(&'static str, String); N];
+static METADATA: Metadata<'static> = Metadata::new("tidegate", Level::INFO, None);
 
 /// Who asks for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +28,23 @@ pub(super) enum Endpoint {
     Auth,
     Health,
     Metrics,
+    Offenders,
     Other,
 }
 
 impl Endpoint {
-    const ALL: [(Self, &'static str); 5] = [
+    const ALL: [(Self, &'static str); 6] = [
         (Self::Check, "check"),
         (Self::Auth, "auth"),
         (Self::Health, "health"),
         (Self::Metrics, "metrics"),
+        (Self::Offenders, "offenders"),
         (Self::Other, "other"),
     ];
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(known, _)| *known == self).map_or("", |(_, name)| name)
+    }
 
     /// Of a path.
     pub(super) fn of(path: &str) -> Self {
@@ -50,6 +53,7 @@ impl Endpoint {
             "/auth" => Self::Auth,
             "/health" => Self::Health,
             "/metrics" => Self::Metrics,
+            "/offenders" => Self::Offenders,
             path if path.starts_with("/auth/") => Self::Auth,
             _ => Self::Other,
         }
@@ -76,120 +80,156 @@ const STATUSES: [StatusCode; 13] = [
 /// Everything that is counted.
 pub(super) struct Metrics {
     registry: Registry,
+    /// By the policy.
+    counted: Counted,
     started: Instant,
-    uptime: Gauge<f64, AtomicU64>,
-    requests: Family<Labels<2>, Counter>,
-    /// By endpoint and status; the same counters as in `requests`.
-    known: [[std::sync::OnceLock<Counter>; STATUSES.len()]; Endpoint::ALL.len()],
+    uptime: Gauge,
+    /// By endpoint and status, with one place for those that are not among [`STATUSES`].
+    answers: [[OnceLock<Counter>; STATUSES.len() + 1]; Endpoint::ALL.len()],
     /// By who asked, then allowed and refused.
     checks: [[Counter; 2]; 2],
     /// By who asked.
     unmatched: [Counter; 2],
-    refusals: Family<Labels<1>, Counter>,
     lacking: Counter,
-    pub(super) connections: Gauge<i64, AtomicI64>,
+    pub(super) connections: Connections,
     pub(super) accepted: Counter,
     pub(super) broken: Counter,
     pub(super) accept_errors: Counter,
     pub(super) reloads: Counter,
     pub(super) reload_failures: Counter,
+    /// Told as they are.
+    _constant: [Gauge; 2],
+}
+
+/// Connections that are open.
+pub(super) struct Connections {
+    open: AtomicU64,
+    told: Gauge,
+}
+
+impl Connections {
+    pub(super) fn add(&self) {
+        // ORDERING: Relaxed: it is a count, and orders nothing.
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn remove(&self) {
+        // ORDERING: Relaxed: as above.
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn open(&self) -> u64 {
+        // ORDERING: Relaxed: as above.
+        self.open.load(Ordering::Relaxed)
+    }
 }
 
 impl Metrics {
     pub(super) fn new() -> Self {
-        let mut registry = Registry::with_prefix("tidegate");
-        let checks = Family::<Labels<2>, Counter>::default();
-        let check = |endpoint: &str, outcome: &str| {
-            let labels = [("endpoint", endpoint.to_owned()), ("outcome", outcome.to_owned())];
-            checks.get_or_create(&labels).clone()
+        let registry = Registry::default();
+        describe(&registry);
+        let counter = |name, labels: &[(&'static str, &'static str)]| {
+            registry.register_counter(&key(name, labels), &METADATA)
         };
-        let outcomes = |endpoint: &str| [check(endpoint, "allowed"), check(endpoint, "refused")];
-        let unmatched = Family::<Labels<1>, Counter>::default();
-        let unmatched_by =
-            |endpoint: &str| unmatched.get_or_create(&[("endpoint", endpoint.to_owned())]).clone();
-        let metrics = Self {
-            started: Instant::now(),
-            uptime: Gauge::default(),
-            requests: Family::default(),
-            known: Default::default(),
-            checks: [outcomes("check"), outcomes("auth")],
-            unmatched: [unmatched_by("check"), unmatched_by("auth")],
-            refusals: Family::default(),
-            lacking: Counter::default(),
-            connections: Gauge::default(),
-            accepted: Counter::default(),
-            broken: Counter::default(),
-            accept_errors: Counter::default(),
-            reloads: Counter::default(),
-            reload_failures: Counter::default(),
-            registry: Registry::default(),
+        let gauge = |name, labels: &[(&'static str, &'static str)]| {
+            registry.register_gauge(&key(name, labels), &METADATA)
         };
-        registry.register("checks", "Requests that the policy decided", checks);
-        registry.register("unmatched", "Of them, those that no rule was about", unmatched);
-        registry.register("refusals", "Refused requests by each rule that refuses", metrics.refusals.clone());
-        registry.register("http_requests", "Answers by endpoint and status", metrics.requests.clone());
-        let lacking = metrics.lacking.clone();
-        registry.register(
-            "auth_lacking",
-            "Requests to /auth that lacked a part that nothing stood in for",
-            lacking,
-        );
-        registry.register("connections", "Connections that are open", metrics.connections.clone());
-        registry.register("connections_accepted", "Connections so far", metrics.accepted.clone());
-        let broken = metrics.broken.clone();
-        registry.register("connections_broken", "Connections that ended in an error or a time limit", broken);
-        let errors = metrics.accept_errors.clone();
-        registry.register("accept_errors", "Connections that the system could not give us", errors);
-        registry.register("policy_reloads", "Policies put in force since the start", metrics.reloads.clone());
-        let failures = metrics.reload_failures.clone();
-        registry.register("policy_reload_failures", "Policies that were not put in force", failures);
-        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "What runs", version);
-        registry.register("uptime_seconds", "Time since the start", metrics.uptime.clone());
-        let start = Gauge::<f64, AtomicU64>::default();
+        let check = |endpoint, outcome| {
+            counter("tidegate_checks_total", &[("endpoint", endpoint), ("outcome", outcome)])
+        };
+        let outcomes = |endpoint| [check(endpoint, "allowed"), check(endpoint, "refused")];
+        let unmatched = |endpoint| counter("tidegate_unmatched_total", &[("endpoint", endpoint)]);
+        let version = gauge("tidegate_build_info", &[("version", env!("CARGO_PKG_VERSION"))]);
+        version.set(1.0);
+        let start = gauge("tidegate_start_time_seconds", &[]);
         start.set(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()));
-        registry.register("start_time_seconds", "When it was started, in seconds since 1970", start);
-        Self { registry, ..metrics }
+        Self {
+            counted: Counted::new(),
+            started: Instant::now(),
+            uptime: gauge("tidegate_uptime_seconds", &[]),
+            answers: Default::default(),
+            checks: [outcomes("check"), outcomes("auth")],
+            unmatched: [unmatched("check"), unmatched("auth")],
+            lacking: counter("tidegate_auth_lacking_total", &[]),
+            connections: Connections { open: AtomicU64::new(0), told: gauge("tidegate_connections", &[]) },
+            accepted: counter("tidegate_connections_accepted_total", &[]),
+            broken: counter("tidegate_connections_broken_total", &[]),
+            accept_errors: counter("tidegate_accept_errors_total", &[]),
+            reloads: counter("tidegate_policy_reloads_total", &[]),
+            reload_failures: counter("tidegate_policy_reload_failures_total", &[]),
+            _constant: [version, start],
+            registry,
+        }
     }
 
     /// An answer went out.
     pub(super) fn answered(&self, endpoint: Endpoint, status: StatusCode) {
-        let make = || {
-            let name =
-                Endpoint::ALL.iter().find(|(known, _)| *known == endpoint).map_or("", |(_, name)| name);
-            let labels = [("endpoint", name.to_owned()), ("status", status.as_str().to_owned())];
-            self.requests.get_or_create(&labels).clone()
-        };
-        match STATUSES.iter().position(|known| *known == status) {
-            Some(at) => self.known[endpoint as usize][at].get_or_init(make).inc(),
-            None => make().inc(),
-        };
+        let known = STATUSES.iter().position(|known| *known == status);
+        let counter = self.answers[endpoint as usize][known.unwrap_or(STATUSES.len())].get_or_init(|| {
+            let status = known.map_or("other".to_owned(), |_| status.as_str().to_owned());
+            let labels =
+                vec![Label::from_static_parts("endpoint", endpoint.name()), Label::new("status", status)];
+            let key = Key::from_parts("tidegate_http_requests_total", labels);
+            self.registry.register_counter(&key, &METADATA)
+        });
+        counter.increment(1);
     }
 
     /// The policy has decided.
     pub(super) fn decided(&self, by: Asked, verdict: &Verdict) {
-        self.checks[by as usize][usize::from(!verdict.is_allowed())].inc();
+        self.checks[by as usize][usize::from(!verdict.is_allowed())].increment(1);
         if !verdict.is_matched() {
-            self.unmatched[by as usize].inc();
-        }
-        if !verdict.is_allowed() {
-            for rule in verdict.refusing() {
-                self.refusals.get_or_create(&[("rule", rule.name().to_owned())]).inc();
-            }
+            self.unmatched[by as usize].increment(1);
         }
     }
 
     /// A request to `/auth` was not decided.
     pub(super) fn lacked(&self) {
-        self.lacking.inc();
+        self.lacking.increment(1);
     }
 
     /// All of it as text.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, policy: &Policy) -> String {
         self.uptime.set(self.started.elapsed().as_secs_f64());
-        let mut text = String::new();
-        // Writing to a string does not fail.
-        _ = encode(&mut text, &self.registry);
-        text
+        #[expect(clippy::cast_precision_loss, reason = "there are not so many")]
+        self.connections.told.set(self.connections.open() as f64);
+        with_local_recorder(&self.registry, || self.publish(policy));
+        self.registry.text()
+    }
+
+    /// Has all those tell what they have counted who count by themselves.
+    fn publish(&self, policy: &Policy) {
+        self.counted.publish(policy);
+    }
+}
+
+fn key(name: &'static str, labels: &[(&'static str, &'static str)]) -> Key {
+    let labels = labels.iter().map(|(name, value)| Label::from_static_parts(name, value)).collect::<Vec<_>>();
+    Key::from_parts(name, labels)
+}
+
+/// Says of each series what it is.
+fn describe(registry: &Registry) {
+    with_local_recorder(registry, Counted::describe);
+    for (name, says) in [
+        ("tidegate_checks_total", "Requests that the policy decided for clients"),
+        ("tidegate_unmatched_total", "Of them, those that no rule was about"),
+        ("tidegate_http_requests_total", "Answers by endpoint and status"),
+        ("tidegate_auth_lacking_total", "Requests to /auth that lacked a part that nothing stood in for"),
+        ("tidegate_connections_accepted_total", "Connections so far"),
+        ("tidegate_connections_broken_total", "Connections that ended in an error or a time limit"),
+        ("tidegate_accept_errors_total", "Connections that the system could not give us"),
+        ("tidegate_policy_reloads_total", "Policies put in force since the start"),
+        ("tidegate_policy_reload_failures_total", "Policies that were not put in force"),
+    ] {
+        registry.describe_counter(name.into(), None, says.into());
+    }
+    for (name, says) in [
+        ("tidegate_connections", "Connections that are open"),
+        ("tidegate_build_info", "What runs"),
+        ("tidegate_start_time_seconds", "When it was started, in seconds since 1970"),
+        ("tidegate_uptime_seconds", "Time since the start"),
+    ] {
+        registry.describe_gauge(name.into(), None, says.into());
     }
 }

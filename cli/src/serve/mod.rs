@@ -6,10 +6,12 @@
 //! routes       which path is answered by what
 //! check        POST /check; input: its body; json: the same as it was written
 //! auth         /auth, for proxies
+//! offenders    GET /offenders, for who has a token
+//! events       what happens to keys, for the log
 //! problem      errors as clients are told them
 //! reload       other rules; advice: those that /auth does not serve as they seem to ask
 //! stop         signals
-//! bounds · metrics · log (lossy: nobody waits for who reads it)
+//! bounds · metrics (exposition: their text) · log (lossy: nobody waits for who reads it)
 //! ```
 //!
 //! Requests are decided where they are read, by one call that waits for nobody; the only thing that a request may wait for is
@@ -21,11 +23,14 @@ mod auth;
 mod bounds;
 mod check;
 mod connection;
+mod events;
+mod exposition;
 mod input;
 mod json;
 mod log;
 mod lossy;
 mod metrics;
+mod offenders;
 mod places;
 mod problem;
 mod reload;
@@ -42,10 +47,12 @@ pub use advice::Given;
 pub use auth::{Original, Reading};
 pub use bounds::{Bounds, HEADER_BYTES_MIN};
 pub use log::LogFormat;
-use metrics::{Asked, Metrics};
+use metrics::Metrics;
+pub use offenders::{AdminToken, TOKEN_BYTES_MAX};
 use stop::Signals;
 use tidegate::http::Answering;
-use tidegate::policy::{Policy, Request, Rules, Verdict};
+use tidegate::notify::Log;
+use tidegate::policy::{EventSettings, Policy, Rules};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 
@@ -72,6 +79,10 @@ pub struct Settings {
     pub log: LogFormat,
     /// Whether the log is coloured where it is text.
     pub is_coloured: bool,
+    /// Whether the log tells keys, or only their fingerprints.
+    pub logs_keys: bool,
+    /// What `/offenders` asks for; without one there is no such path.
+    pub admin_token: Option<AdminToken>,
 }
 
 /// What all requests share.
@@ -81,23 +92,15 @@ struct App {
     reading: Reading,
     bounds: Bounds,
     metrics: Metrics,
-    refusals: log::Refusals,
+    /// What happens to keys, for the log.
+    events: Log,
+    admin_token: Option<AdminToken>,
     /// Places for requests that are under way.
     places: places::Places,
     /// Whether those who ask are told that the server stops; it may go on for a while.
     announced: watch::Sender<bool>,
     /// Whether connections are to end.
     stopping: connection::Stopping,
-}
-
-impl App {
-    /// The policy has decided.
-    fn decided(&self, by: Asked, request: &Request<'_>, verdict: &Verdict) {
-        self.metrics.decided(by, verdict);
-        if !verdict.is_allowed() {
-            self.refusals.add(request, verdict);
-        }
-    }
 }
 
 /// Serves until a signal stops it; the status to end with.
@@ -122,15 +125,18 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
     // The rules themselves go into the policy.
     let count = settings.rules.rules.len();
     settings.reading.given.tell(&settings.rules.rules);
-    let policy = Policy::new(settings.rules).map_err(|error| format!("the policy: {error}"))?;
-    let refusals = log::Refusals::new().map_err(|error| format!("the log: {error}"))?;
+    let policy = Policy::builder(settings.rules).events(EventSettings::new()).build();
+    let policy = policy.map_err(|error| format!("the policy: {error}"))?;
+    let events = Log::new().map_err(|error| format!("the log: {error}"))?;
+    let events = if settings.logs_keys { events } else { events.without_keys() };
     let app = Arc::new(App {
         policy: Arc::new(policy),
         answering: settings.answering,
         reading: settings.reading,
         bounds,
         metrics: Metrics::new(),
-        refusals,
+        events,
+        admin_token: settings.admin_token,
         places: places::Places::new(),
         announced: watch::Sender::new(false),
         stopping,
@@ -143,7 +149,8 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         let listener = accept::listen(settings.listen).map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
         let from = policy_name(file.as_deref());
-        tracing::info!(%address, policy = from, rules = count, connections_max = bounds.connections_max, "listening");
+        let offenders = if app.admin_token.is_some() { "with the token" } else { "off" };
+        tracing::info!(%address, policy = from, rules = count, connections_max = bounds.connections_max, offenders, "listening");
         // Nobody need read it.
         _ = writeln!(io::stdout(), "http://{address}");
         let watch = match &file {
@@ -153,9 +160,12 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         let places = Arc::new(Semaphore::new(bounds.connections_max));
         let router = routes::router(Arc::clone(&app));
         let accepting = tokio::spawn(accept::accept(Arc::clone(&app), router, listener, Arc::clone(&places)));
+        let telling = tokio::spawn(events::tell(Arc::clone(&app)));
         let status = until_stopped(&app, file, signals, &stop, accepting, &places).await;
         drop(watch);
-        app.refusals.end();
+        telling.abort();
+        _ = telling.await;
+        events::end(&app);
         Ok(status)
     })
 }
@@ -181,7 +191,7 @@ async fn until_stopped(
     }
     let (bounds, asked) = (&app.bounds, Instant::now());
     app.announced.send_replace(true);
-    tracing::info!(connections = app.metrics.connections.get(), "stopping");
+    tracing::info!(connections = app.metrics.connections.open(), "stopping");
     let finish = async {
         tokio::time::sleep(bounds.stop_delay).await;
         accepting.abort();
@@ -194,7 +204,7 @@ async fn until_stopped(
         finished = tokio::time::timeout(bounds.stop_delay + bounds.stop_timeout, finish) => {
             match finished {
                 Ok(()) => tracing::info!("stopped"),
-                Err(_) => tracing::warn!(connections = app.metrics.connections.get(), "stopped; connections were cut off"),
+                Err(_) => tracing::warn!(connections = app.metrics.connections.open(), "stopped; connections were cut off"),
             }
             0
         }

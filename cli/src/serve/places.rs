@@ -49,7 +49,7 @@ impl Places {
             // Its answer is the longest, so no connection has many.
             Endpoint::Metrics => (of_connection <= SHARE).then(Place::none),
             Endpoint::Check => self.checks.take(of_connection),
-            Endpoint::Auth | Endpoint::Other => self.others.take(of_connection),
+            Endpoint::Auth | Endpoint::Offenders | Endpoint::Other => self.others.take(of_connection),
         }
     }
 }

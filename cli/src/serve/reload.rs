@@ -42,7 +42,7 @@ fn is_unread(error: &ReloadError) -> bool {
 fn tell(app: &App, event: &Result<Changes, ReloadError>) {
     match event {
         Ok(changes) => {
-            app.metrics.reloads.inc();
+            app.metrics.reloads.increment(1);
             let list = |names: &[String]| printable(&names.join(", "));
             tracing::info!(
                 kept = list(&changes.kept),
@@ -54,7 +54,7 @@ fn tell(app: &App, event: &Result<Changes, ReloadError>) {
             app.reading.given.tell(&app.policy.rules());
         }
         Err(error) => {
-            app.metrics.reload_failures.inc();
+            app.metrics.reload_failures.increment(1);
             if is_unread(error) {
                 let why = printable(&error.to_string());
                 tracing::error!(why, "policy cannot be read; the rules before it stay in force");

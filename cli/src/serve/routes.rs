@@ -12,21 +12,22 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use super::App;
 use super::auth::auth;
 use super::check::check;
-use super::metrics::TEXT;
+use super::exposition::TEXT;
+use super::offenders::offenders;
 use super::problem::{NO_STORE, problem};
 
 /// The routes; there is none that changes anything.
 pub(super) fn router(app: Arc<App>) -> Router {
-    Router::new()
+    let router = Router::new()
         .route("/check", post(check))
         .route("/auth", any(auth))
         .route("/auth/", any(auth))
         .route("/auth/{*path}", any(auth))
         .route("/health", get(health))
-        .route("/metrics", get(metrics))
-        .method_not_allowed_fallback(wrong_method)
-        .fallback(unknown)
-        .with_state(app)
+        .route("/metrics", get(metrics));
+    // Where nobody may ask there is no such path, whatever the method.
+    let router = if app.admin_token.is_some() { router.route("/offenders", get(offenders)) } else { router };
+    router.method_not_allowed_fallback(wrong_method).fallback(unknown).with_state(app)
 }
 
 async fn health(State(app): State<Arc<App>>) -> Response<Body> {
@@ -41,7 +42,7 @@ async fn health(State(app): State<Arc<App>>) -> Response<Body> {
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response<Body> {
-    told(app.metrics.text(), TEXT)
+    told(app.metrics.text(&app.policy), TEXT)
 }
 
 fn told(body: String, kind: &'static str) -> Response<Body> {

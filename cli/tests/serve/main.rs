@@ -4,11 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod auth;
+mod offenders;
 #[path = "../served/mod.rs"]
 mod served;
 mod stops;
-
-use std::time::Duration;
 
 use http::{Request, StatusCode};
 use http_body_util::Full;
@@ -215,7 +214,7 @@ async fn prometheus_is_told_in_its_own_words() {
         assert!(start.elapsed() < PATIENCE);
     }
     let answer = server.get("/metrics").await;
-    assert!(answer.field("content-type").starts_with("application/openmetrics-text; version=1.0.0"));
+    assert_eq!(answer.field("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     let mut families = Vec::new();
     let mut samples = std::collections::HashMap::new();
     for line in answer.body.lines() {
@@ -224,20 +223,27 @@ async fn prometheus_is_told_in_its_own_words() {
         } else if !line.starts_with('#') {
             let (name, value) = line.rsplit_once(' ').unwrap();
             let family = name.split('{').next().unwrap();
-            let family = family.trim_end_matches("_total").trim_end_matches("_info");
             assert_eq!(families.last().map(String::as_str), Some(family), "{line}");
             assert!(name.starts_with("tidegate_"), "{line}");
             assert!(samples.insert(name.to_owned(), value.parse::<f64>().unwrap()).is_none(), "{line}");
         }
     }
-    assert!(answer.body.ends_with("# EOF\n"));
+    assert!(families.is_sorted(), "{families:?}");
     for (name, value) in [
         ("tidegate_checks_total{endpoint=\"auth\",outcome=\"allowed\"}", 3.0),
         ("tidegate_checks_total{endpoint=\"auth\",outcome=\"refused\"}", 2.0),
         ("tidegate_checks_total{endpoint=\"check\",outcome=\"allowed\"}", 1.0),
         ("tidegate_unmatched_total{endpoint=\"auth\"}", 0.0),
         ("tidegate_unmatched_total{endpoint=\"check\"}", 0.0),
-        ("tidegate_refusals_total{rule=\"three\"}", 2.0),
+        ("tidegate_refusals_total{rule=\"three\",limit=\"0\",window=\"bucket\"}", 2.0),
+        ("tidegate_policy_checks_total", 6.0),
+        ("tidegate_keys_claimed_total{rule=\"three\",limit=\"0\"}", 2.0),
+        ("tidegate_forced_evictions_total{rule=\"three\",limit=\"0\"}", 0.0),
+        ("tidegate_keys_refused_total{rule=\"three\",limit=\"0\"}", 0.0),
+        ("tidegate_leases_total{rule=\"three\",limit=\"0\"}", 0.0),
+        ("tidegate_lapsed_tokens_total{rule=\"three\",limit=\"0\"}", 0.0),
+        ("tidegate_events_dropped_total", 0.0),
+        ("tidegate_refusals_unseen_total", 0.0),
         ("tidegate_http_requests_total{endpoint=\"auth\",status=\"200\"}", 3.0),
         ("tidegate_http_requests_total{endpoint=\"auth\",status=\"429\"}", 2.0),
         ("tidegate_http_requests_total{endpoint=\"check\",status=\"400\"}", 1.0),
@@ -248,6 +254,14 @@ async fn prometheus_is_told_in_its_own_words() {
         assert_eq!(samples.get(name), Some(&value), "{name}\n{}", answer.body);
     }
     assert!(samples["tidegate_uptime_seconds"] < PATIENCE.as_secs_f64());
+    assert!(samples.contains_key("tidegate_clock_stalls_total"));
+    // An estimate, by a sample of the table.
+    assert!(samples.contains_key("tidegate_live_keys{rule=\"three\",limit=\"0\"}"));
+    // A rule that is gone is not told any more.
+    server.rename_policy(&THREE.replace("three", "other"));
+    server.wait_for_log("policy in force");
+    let text = server.get("/metrics").await.body;
+    assert!(text.contains("rule=\"other\"") && !text.contains("rule=\"three\""), "{text}");
 }
 
 #[tokio::test]
@@ -268,25 +282,52 @@ async fn http2_is_spoken_by_prior_knowledge() {
     assert_eq!(server.metric("tidegate_connections_accepted_total").await, 2.0);
 }
 
+const HOSTILE: &str = r#"{"api": "x", "user": "a\u001b[31m\nb"}"#;
+
 #[tokio::test]
-async fn refusals_are_logged_a_few_a_second() {
+async fn the_log_tells_what_happens_to_keys_and_not_their_names() {
     let server = Server::start(THREE, &[]);
-    let body = r#"{"api": "a\u001b[31m\nb", "user": "ada"}"#;
     for _ in 0..40 {
-        server.check(body).await;
+        server.check(HOSTILE).await;
     }
-    server.wait_for_log("refused");
+    server.wait_for_log(" refused ");
     let log = server.log();
-    let lines = log.lines().filter(|line| line.contains(" refused ")).count();
-    assert!((1..30).contains(&lines), "{log}");
-    assert!(!log.contains("\u{1b}[31m") && log.contains("31m\\\\nb"), "{log}");
-    let tells = |line: &str| !line.ends_with("left_out=0") && line.contains("left_out=");
-    let start = std::time::Instant::now();
-    while !server.log().lines().any(tells) {
-        assert!(start.elapsed() < PATIENCE, "how many were left out");
-        server.check(body).await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    let told = |what: &str| log.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((told(" refused "), told("still_refusing")), (1, 0), "not each refusal is an event: {log}");
+    assert!(
+        log.contains("rule=\"three\" limit_number=0 window=\"bucket\" shadow=false fingerprint="),
+        "{log}"
+    );
+    assert!(!log.contains("31m") && !log.contains("key="), "{log}");
+
+    let server = Server::start(THREE, &["--log-keys"]);
+    for _ in 0..4 {
+        server.check(HOSTILE).await;
     }
+    server.wait_for_log(" refused ");
+    let log = server.log();
+    assert!(!log.contains("\u{1b}[31m") && log.contains("31m\\\\nb"), "{log}");
+}
+
+#[tokio::test]
+async fn a_few_events_a_second_are_logged_and_the_rest_are_counted() {
+    let mut server = Server::start(&THREE.replace("burst = 3", "burst = 1"), &["--log", "json"]);
+    for user in 0..60 {
+        let body = format!(r#"{{"api": "x", "user": "{user}"}}"#);
+        assert_eq!(server.check(&body).await.json()["allowed"], true);
+        assert_eq!(server.check(&body).await.json()["allowed"], false);
+    }
+    server.signal("-TERM");
+    assert_eq!(server.ended(), Some(0));
+    served::wait_until("the last line", || server.log().contains("\"stopped\""));
+    served::wait_until("all lines", || server.log().ends_with("}\n"));
+    let lines: Vec<serde_json::Value> =
+        server.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told = lines.iter().filter(|line| line["fingerprint"].is_string()).count();
+    let left_out: u64 = lines.iter().filter_map(|line| line["left_out"].as_u64()).sum();
+    // Each user's first refusal is an event, and maybe that it was near its limit.
+    let all = u64::try_from(told).unwrap() + left_out;
+    assert!(told >= 20 && left_out > 0 && (60..=120).contains(&all), "{told} told, {left_out} left out");
 }
 
 #[test]
@@ -307,6 +348,8 @@ fn what_cannot_be_served_is_told_at_once() {
         (&["--trust-proxy", "10.0.0.0/99"], 2, "it must be a network"),
         (&["--max-connections", "0"], 2, "1..=1000000"),
         (&["--idle-timeout", "0"], 2, "from 0.001 to 86400"),
+        (&["--admin-token-file", "/dev/null"], 2, "the token of /dev/null: it is empty"),
+        (&["--admin-token-file", "no-such-token"], 2, "no-such-token cannot be read"),
     ] {
         let (code, told) = run(args);
         assert!(code == Some(status) && told.contains(says), "{args:?}: {code:?} {told}");

@@ -1,0 +1,14 @@
+//! Telling others what a [policy](crate::policy::Policy) does: whoever looks after the server, and whom the limits concern.
+//!
+//! All of it begins with [`PolicyBuilder::events`](crate::policy::PolicyBuilder::events), and none of it is on the road of a
+//! check: counts are read and events drained when the program says so.
+
+#[cfg(feature = "tracing")]
+mod log;
+#[cfg(feature = "metrics")]
+mod metrics;
+
+#[cfg(feature = "tracing")]
+pub use self::log::Log;
+#[cfg(feature = "metrics")]
+pub use self::metrics::Metrics;
