@@ -12,6 +12,8 @@ mod exact;
 pub mod http;
 mod limit;
 mod limiter;
+#[cfg(feature = "webhook")]
+pub mod notify;
 #[cfg(feature = "policy")]
 pub mod policy;
 #[cfg(feature = "tokio")]
@@ -51,6 +53,8 @@ pub mod contract {}
 /// stability.
 #[doc(hidden)]
 pub mod internals {
+    #[cfg(feature = "webhook")]
+    pub use crate::notify::made_up_event;
     pub use crate::stagger::{Refused, Stagger};
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     #[cfg(feature = "snapshot")]
