@@ -8,6 +8,7 @@ mod bounds;
 mod receiver;
 mod refused;
 mod retries;
+mod tls;
 
 use std::time::Duration;
 

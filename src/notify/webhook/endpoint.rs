@@ -106,6 +106,14 @@ impl Endpoint {
         self
     }
 
+    /// Whether webhooks can be started with it, without starting any.
+    ///
+    /// # Errors
+    /// What is wrong first, in the order name, interval, secrets, URL.
+    pub fn validate(&self) -> Result<(), WebhookError> {
+        self.check().map(|_| ())
+    }
+
     pub(super) fn wants(&self, event: &Event) -> bool {
         self.is_about(&event.rule, event.key.as_deref())
     }
@@ -199,7 +207,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         let at = |url: &str| Endpoint::new("ada", url).secret(SECRET);
         let fine = at("https://hooks.example.com/limits");
-        assert!(fine.check().is_ok());
+        assert_eq!(fine.validate(), Ok(()));
         for (endpoint, told) in [
             (at("/limits"), "endpoint \"ada\": url: is no absolute URL: relative URL without a base"),
             (

@@ -252,7 +252,7 @@ async fn a_stop_sends_what_is_pending_and_takes_no_longer_than_it_may() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_tries_once_more_at_once_but_not_before_the_receiver_lets_it() {
-    let patient = || settings().backoff(secs(50), secs(50));
+    let patient = || settings().backoff(secs(50), secs(50)).retry_within(secs(1_000));
     let scene = Scene::new(patient(), secs(0), [failed(None)]);
     scene.send(1);
     sleep(secs(2)).await;
