@@ -9,6 +9,7 @@
 //! problem      errors as clients are told them
 //! reload       other rules; advice: those that /auth does not serve as they seem to ask
 //! stop         signals
+//! webhooks     who is told what happened
 //! bounds · metrics · log (lossy: nobody waits for who reads it)
 //! ```
 //!
@@ -31,6 +32,8 @@ mod problem;
 mod reload;
 mod routes;
 mod stop;
+#[cfg(feature = "webhook")]
+mod webhooks;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -45,9 +48,14 @@ pub use log::LogFormat;
 use metrics::{Asked, Metrics};
 use stop::Signals;
 use tidegate::http::Answering;
+#[cfg(feature = "webhook")]
+use tidegate::policy::EventSettings;
 use tidegate::policy::{Policy, Request, Rules, Verdict};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
+
+#[cfg(feature = "webhook")]
+pub use webhooks::{Wanted as Webhooks, read as read_webhooks};
 
 use crate::key::printable;
 
@@ -68,6 +76,9 @@ pub struct Settings {
     pub answering: Answering,
     /// What clients may take.
     pub bounds: Bounds,
+    /// Who is told what happened.
+    #[cfg(feature = "webhook")]
+    pub webhooks: Option<Webhooks>,
     /// How the log is written.
     pub log: LogFormat,
     /// Whether the log is coloured where it is text.
@@ -122,7 +133,13 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
     // The rules themselves go into the policy.
     let count = settings.rules.rules.len();
     settings.reading.given.tell(&settings.rules.rules);
-    let policy = Policy::new(settings.rules).map_err(|error| format!("the policy: {error}"))?;
+    let builder = Policy::builder(settings.rules);
+    #[cfg(feature = "webhook")]
+    let builder = match &settings.webhooks {
+        Some(_) => builder.events(EventSettings::new()),
+        None => builder,
+    };
+    let policy = builder.build().map_err(|error| format!("the policy: {error}"))?;
     let refusals = log::Refusals::new().map_err(|error| format!("the log: {error}"))?;
     let app = Arc::new(App {
         policy: Arc::new(policy),
@@ -142,6 +159,11 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         let unbound = |error: io::Error| format!("cannot listen at {}: {error}", settings.listen);
         let listener = accept::listen(settings.listen).map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
+        #[cfg(feature = "webhook")]
+        let telling = match settings.webhooks {
+            Some(wanted) => Some(webhooks::Telling::begin(&app.policy, wanted)?),
+            None => None,
+        };
         let from = policy_name(file.as_deref());
         tracing::info!(%address, policy = from, rules = count, connections_max = bounds.connections_max, "listening");
         // Nobody need read it.
@@ -153,7 +175,13 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         let places = Arc::new(Semaphore::new(bounds.connections_max));
         let router = routes::router(Arc::clone(&app));
         let accepting = tokio::spawn(accept::accept(Arc::clone(&app), router, listener, Arc::clone(&places)));
-        let status = until_stopped(&app, file, signals, &stop, accepting, &places).await;
+        let told = async || {
+            #[cfg(feature = "webhook")]
+            if let Some(telling) = telling {
+                telling.stop(bounds.stop_timeout).await;
+            }
+        };
+        let status = until_stopped(&app, file, signals, &stop, accepting, &places, told).await;
         drop(watch);
         app.refusals.end();
         Ok(status)
@@ -165,7 +193,7 @@ fn policy_name(file: Option<&Path>) -> String {
     file.map_or_else(|| "the default policy".to_owned(), |file| printable(&file.to_string_lossy()))
 }
 
-/// Waits for a signal to stop, and then for what runs.
+/// Waits for a signal to stop, and then for what runs; last for what there is to tell of it.
 async fn until_stopped(
     app: &Arc<App>,
     file: Option<PathBuf>,
@@ -173,6 +201,7 @@ async fn until_stopped(
     stop: &watch::Sender<bool>,
     accepting: tokio::task::JoinHandle<()>,
     places: &Arc<Semaphore>,
+    told: impl AsyncFnOnce(),
 ) -> u8 {
     while signals.next().await == stop::Asked::Reload {
         let (app, file) = (Arc::clone(app), file.clone());
@@ -190,8 +219,13 @@ async fn until_stopped(
         let all = u32::try_from(bounds.connections_max).unwrap_or(u32::MAX);
         _ = places.acquire_many(all).await;
     };
+    let finish = async {
+        let finished = tokio::time::timeout(bounds.stop_delay + bounds.stop_timeout, finish).await;
+        told().await;
+        finished
+    };
     tokio::select! {
-        finished = tokio::time::timeout(bounds.stop_delay + bounds.stop_timeout, finish) => {
+        finished = finish => {
             match finished {
                 Ok(()) => tracing::info!("stopped"),
                 Err(_) => tracing::warn!(connections = app.metrics.connections.get(), "stopped; connections were cut off"),

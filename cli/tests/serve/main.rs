@@ -7,6 +7,8 @@ mod auth;
 #[path = "../served/mod.rs"]
 mod served;
 mod stops;
+#[cfg(feature = "webhook")]
+mod webhooks;
 
 use std::time::Duration;
 
