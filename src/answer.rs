@@ -44,6 +44,13 @@ impl Snapshot {
         (moment, self.ns)
     }
 
+    /// Whether a word that was just charged uses as much as the threshold says.
+    #[cfg(feature = "policy")]
+    #[inline(always)]
+    pub(crate) fn reaches(&self, threshold: &crate::word::Threshold) -> bool {
+        self.rule.reaches(threshold, self.word, self.rule.time().units(self.ns) + self.phase)
+    }
+
     /// The wait until a moment; `None` if it lies beyond the horizon.
     fn wait(&self, moment: u64) -> Option<Duration> {
         let at_ns = self.rule.time().first_ns_at(moment.saturating_sub(self.phase))?;

@@ -315,6 +315,19 @@ impl<C: Clock> Limiter<C> {
         self.core.standing_in(self.core.engine.era_in(key.tier), seen, key.fingerprint)
     }
 
+    /// How the key of this hash stands, as [`peek`](Self::peek) tells it.
+    #[cfg(feature = "policy")]
+    pub(crate) fn peek_hashed(&self, hash: u64) -> Standing {
+        let tier = self.overrides.tier_of(&hash, OWN);
+        self.standing_of(Named { hash, fingerprint: SlotTable::fingerprint(hash), tier })
+    }
+
+    /// How a key stands that was never seen.
+    #[cfg(feature = "policy")]
+    pub(crate) fn fresh(&self) -> Standing {
+        self.core.standing_in(self.core.engine.era_in(OWN), (0, self.core.engine.precise_ns()), 0)
+    }
+
     /// What the table knows a key by.
     #[cfg(feature = "policy")]
     #[inline]

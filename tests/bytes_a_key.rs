@@ -33,6 +33,48 @@ fn bytes_a_key<K: Hash + Eq + Clone>(keys: usize, key: impl Fn(usize) -> K) -> [
     [slots_bytes, exact_bytes].map(share)
 }
 
+/// What a policy notes of a flood of refusals, by ever new keys with long texts, takes as much memory as when nobody listens
+/// as when somebody does.
+#[cfg(feature = "policy")]
+fn what_a_policy_notes_is_bounded() {
+    use tidegate::policy::{Cost, EventSettings, KeyPart, Policy, Request, Rule, Rules};
+
+    let rules = || {
+        let limit = Limit::bucket(Rate::per_hour(1), 2);
+        let rule = Rule {
+            cost: Cost::Fixed(3),
+            max_keys: 10,
+            ..Rule::new("flood", vec![KeyPart::User], vec![limit])
+        };
+        Rules { rules: vec![rule], ..Rules::default() }
+    };
+    let padding = "x".repeat(200);
+    for listens in [false, true] {
+        let plain = held_bytes();
+        let policy = Policy::builder(rules()).clock(Manual::new()).build().unwrap();
+        let plain = held_bytes() - plain;
+        drop(policy);
+        let before = held_bytes() + plain;
+        let policy =
+            Policy::builder(rules()).clock(Manual::new()).events(EventSettings::new()).build().unwrap();
+        let at_rest = held_bytes() - before;
+        for key in 0..300_000 {
+            let user = format!("{key}{padding}");
+            // Each comes twice, so that none is as good as another.
+            (0..=key % 2).for_each(|_| assert!(!policy.allow(&Request::new("x").user(&user))));
+            if listens && key % 40 == 0 {
+                policy.drain_events(|_| ());
+            }
+        }
+        assert_eq!(policy.offenders(20).len(), 20);
+        let after = held_bytes() - before;
+        println!("what a policy notes: {at_rest} bytes at rest, {after} after a flood (drained: {listens})");
+        // A megabyte for who is refused most, and another for 4 096 keys whose periods run.
+        assert!(at_rest < 1_000_000, "{at_rest}");
+        assert!(after < if listens { 3_000_000 } else { 1_000_000 }, "{after}");
+    }
+}
+
 /// An `ExactLimiter` whose keys come and go gives back what they took.
 fn removed_keys_are_freed() {
     const KEYS: usize = 1_000;
@@ -102,5 +144,7 @@ fn both_limiters_take_what_their_pages_say() {
         );
     }
     removed_keys_are_freed();
+    #[cfg(feature = "policy")]
+    what_a_policy_notes_is_bounded();
     overrides_and_sets_of_limits();
 }

@@ -170,7 +170,8 @@ fn orders_of_a_known_key_and_all_that_passes_allocate_nothing() {
     }
 }
 
-/// Eight rules at once, the text of their keys hashed as it stands: passed, refused, in shadow, exempt, and looked at.
+/// Eight rules at once, the text of their keys hashed as it stands: passed, refused, in shadow, exempt, and looked at; with
+/// events noted and without.
 #[cfg(feature = "policy")]
 #[test]
 fn a_policy_of_eight_rules_allocates_nothing() {
@@ -206,14 +207,22 @@ fn a_policy_of_eight_rules_allocates_nothing() {
     let attributes = [("plan", "gold"), ("tokens", "2")];
     let request = Request::new("profile").user("ada").title("chess").attributes(&attributes);
     let request = request.client_ip("192.0.2.1".parse().unwrap());
-    for counting in [Counting::EveryRule, Counting::AllOrNothing] {
+    for (counting, told) in [Counting::EveryRule, Counting::AllOrNothing]
+        .into_iter()
+        .flat_map(|counting| [(counting, false), (counting, true)])
+    {
         for calls in [1 << 13, 1 << 5] {
             let rules =
                 (0..8).zip(limits(calls).into_iter().cycle()).map(|(number, limit)| rule(number, limit));
             let rules = Rules { counting, rules: rules.collect(), ..Rules::default() };
-            let policy = Policy::builder(rules).clock(Manual::new()).build().unwrap();
-            // The first pin of a thread makes its place among all threads.
+            let builder = Policy::builder(rules).clock(Manual::new());
+            let builder = if told { builder.events(EventSettings::new()) } else { builder };
+            let policy = builder.build().unwrap();
+            // The first pin of a thread makes its place among all threads; the first refusal of a rule, its counts of them.
             assert!(policy.check(&request).is_allowed());
+            if calls < 5_000 {
+                while policy.check(&request).refusing().count() < 6 {}
+            }
             let made = allocations(|| {
                 let mut allowed = 0;
                 for _ in 0..2_000 {
@@ -229,7 +238,7 @@ fn a_policy_of_eight_rules_allocates_nothing() {
                 }
                 assert_eq!(allowed == 2_000, calls > 5_000);
             });
-            assert_eq!(made, 0, "{counting:?}, {calls}");
+            assert_eq!(made, 0, "{counting:?}, {calls}, {told}");
         }
     }
 }

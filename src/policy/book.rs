@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::changes::{Change, Changes};
 use super::error::PolicyError;
+use super::events::Names;
 use super::key;
 use super::matcher::{Exemptions, Matchers};
+use super::noting::Noting;
 use super::overrides::{self, Edit, To};
 use super::rule::{Counting, KeyPart, OnRefusal, Rule, Rules};
 use super::shares::Shares;
@@ -27,6 +29,8 @@ pub(super) struct Making<C> {
     pub(super) seed: u64,
     /// What custom parts of keys are hashed with, the same for as long as the policy lives.
     pub(super) digests: Hashing,
+    /// What rules are numbered by.
+    pub(super) names: Arc<Names>,
 }
 
 /// All that a request needs.
@@ -46,6 +50,7 @@ pub(super) struct Ruling<C> {
     pub(super) key_number: usize,
     /// One for each limit, in their order.
     pub(super) limiters: Limiters<C>,
+    pub(super) noting: Noting,
 }
 
 type Limiters<C> = Box<[Arc<Limiter<C>>]>;
@@ -67,7 +72,14 @@ impl<C: Clock + Clone> Book<C> {
             changes.add(&rule.name, change);
             let alike = rulings.iter().position(|other| has_same_key(&other.rule, &rule));
             let key_number = alike.unwrap_or(rulings.len());
-            rulings.push(Ruling { exemptions: Exemptions::new(&rule.exempt), key_number, limiters, rule });
+            let noting = Noting::new(&making.names, &rule.name, rule.warn_percent, &limiters);
+            rulings.push(Ruling {
+                exemptions: Exemptions::new(&rule.exempt),
+                key_number,
+                limiters,
+                noting,
+                rule,
+            });
         }
         if let Some(book) = before {
             let is_gone = |name: &String| !rulings.iter().any(|ruling| ruling.rule.name == *name);
@@ -87,6 +99,13 @@ impl<C: Clock + Clone> Book<C> {
             told: Shares::new(told),
         };
         Ok((book, edits, changes))
+    }
+}
+
+impl<C> Book<C> {
+    /// The policy's name.
+    pub(super) fn policy_name(&self) -> &str {
+        self.told.value().name.as_str()
     }
 }
 

@@ -1,14 +1,14 @@
 //! [`Policy`]: rules in force.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::book::{Book, Making};
 use super::changes::Changes;
 use super::error::PolicyError;
-use super::events::{Counts, Event, EventSettings, Offender};
+use super::events::{Counts, Desk, Event, EventSettings, Names, Noted, Offender};
 use super::key::Key;
 use super::overrides::Edit;
 use super::reload::{Current, pin};
@@ -80,6 +80,10 @@ const BETWEEN_CHANGES: Duration = Duration::from_millis(1);
 /// during whose time a policy that was replaced becomes free may have to free it.
 pub struct Policy<C = Ticking> {
     current: Current<Book<C>>,
+    /// What checks leave for the host, if it wants to be told.
+    noted: Option<Noted>,
+    names: Arc<Names>,
+    clock: C,
     /// Taken by who replaces the rules, never by a check.
     changing: Mutex<Changing<C>>,
     /// Taken by who reads them from a file, from before it is read until it is in force: what was read first is never in force last.
@@ -98,6 +102,7 @@ pub struct PolicyBuilder<C = Ticking> {
     rules: Rules,
     clock: Choice<C>,
     seed: Option<u64>,
+    events: Option<EventSettings>,
 }
 
 enum Choice<C> {
@@ -117,19 +122,20 @@ impl Policy {
 
     /// Begins a policy of these rules.
     pub fn builder(rules: Rules) -> PolicyBuilder {
-        PolicyBuilder { rules, clock: Choice::Later(Ticking::new), seed: None }
+        PolicyBuilder { rules, clock: Choice::Later(Ticking::new), seed: None, events: None }
     }
 }
 
 impl<C> PolicyBuilder<C> {
     /// The clock of all limiters; a [`Ticking`] one unless told.
     pub fn clock<D: Clock>(self, clock: D) -> PolicyBuilder<D> {
-        PolicyBuilder { rules: self.rules, clock: Choice::Given(clock), seed: self.seed }
+        let Self { rules, seed, events, .. } = self;
+        PolicyBuilder { rules, clock: Choice::Given(clock), seed, events }
     }
 
     /// Has the policy note what [`Policy::drain_events`], [`Policy::offenders`] and [`Policy::counts`] tell; it notes nothing unless told.
-    pub fn events(self, settings: EventSettings) -> Self {
-        _ = settings;
+    pub fn events(mut self, settings: EventSettings) -> Self {
+        self.events = Some(settings);
         self
     }
 
@@ -153,10 +159,15 @@ impl<C: Clock + Clone + 'static> PolicyBuilder<C> {
         };
         // By itself one that nobody can guess.
         let seed = self.seed.unwrap_or_else(|| Hashing::random().seeds()[0]);
-        let making = Making { clock, seed, digests: Hashing::seeded(seed) };
+        let names = Arc::new(Names::default());
+        let making =
+            Making { clock: clock.clone(), seed, digests: Hashing::seeded(seed), names: Arc::clone(&names) };
         let (book, _, _) = Book::new(self.rules, &making, None)?;
         Ok(Policy {
             current: Current::new(book),
+            noted: self.events.map(Noted::new),
+            names,
+            clock,
             changing: Mutex::new(Changing { making, last: None }),
             reading: Mutex::new(()),
         })
@@ -170,8 +181,13 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         let guard = pin();
         let book = self.current.get(&guard);
         let mut verdict = Verdict::new(book.told.hold());
-        book.check(request, &mut verdict);
+        book.check(request, &mut verdict, self.desk());
         verdict
+    }
+
+    #[inline]
+    fn desk(&self) -> Option<&Desk> {
+        self.noted.as_ref().map(|noted| &noted.desk)
     }
 
     /// Whether the request may go on; counts it as [`check`](Self::check) does, and costs less, for no verdict is made.
@@ -181,7 +197,7 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     #[must_use = "a request that is not allowed must not go on"]
     pub fn allow(&self, request: &Request<'_>) -> bool {
         let guard = pin();
-        self.current.get(&guard).allows(request)
+        self.current.get(&guard).allows(request, self.desk())
     }
 
     /// What [`check`](Self::check) would say now, by the precise clock. Counts nothing, and creates no key; of a new key
@@ -202,6 +218,9 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         let book = self.current.get(&guard);
         let mut verdict = Verdict::new(book.told.hold());
         book.charge(request, cost, &mut verdict);
+        if let Some(desk) = self.desk() {
+            book.note_verdict(desk, request, &verdict);
+        }
         verdict
     }
 
@@ -219,18 +238,26 @@ impl<C: Clock + Clone + 'static> Policy<C> {
 
     /// Gives `out` what has happened since the last call. Nothing where [`PolicyBuilder::events`] was not called.
     pub fn drain_events(&self, out: impl FnMut(Event)) {
-        _ = out;
+        let Some(noted) = &self.noted else { return };
+        let events = {
+            let guard = pin();
+            self.current.get(&guard).drain_events(noted, &self.names, &self.clock)
+        };
+        events.into_iter().for_each(out);
     }
 
     /// The keys that are refused most, `count` of them at most, most first. None where [`PolicyBuilder::events`] was not called.
     pub fn offenders(&self, count: usize) -> Vec<Offender> {
-        _ = count;
-        Vec::new()
+        let Some(noted) = &self.noted else { return Vec::new() };
+        let guard = pin();
+        self.current.get(&guard).offenders(noted, &self.names, &self.clock, count)
     }
 
     /// What was counted so far; `None` where [`PolicyBuilder::events`] was not called.
     pub fn counts(&self) -> Option<Counts> {
-        None
+        let noted = self.noted.as_ref()?;
+        let guard = pin();
+        Some(self.current.get(&guard).counts(noted, &self.clock))
     }
 
     /// The rules in force, in their order.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::book::{Book, Ruling};
+use super::events::{Desk, Label};
 use super::key::Key;
 use super::matcher::Found;
 use super::request::Request;
@@ -118,18 +119,26 @@ impl<C: Clock> Book<C> {
     /// Decides the request and counts it, as the policy says. Not inlined, so that the verdict is made where the caller wants
     /// it.
     #[inline(never)]
-    pub(super) fn check(&self, request: &Request<'_>, verdict: &mut Verdict) {
+    pub(super) fn check(&self, request: &Request<'_>, verdict: &mut Verdict, desk: Option<&Desk>) {
         match self.counting {
-            Counting::EveryRule => self.check_each(request, verdict),
-            Counting::AllOrNothing => self.check_all_or_nothing(request, verdict),
+            Counting::EveryRule => self.check_each(request, verdict, desk),
+            Counting::AllOrNothing => {
+                self.check_all_or_nothing(request, verdict);
+                if let Some(desk) = desk {
+                    self.note_verdict(desk, request, verdict);
+                }
+            }
+        }
+        if let Some(desk) = desk {
+            desk.checked();
         }
     }
 
     /// Whether [`check`](Self::check) would allow the request, which is counted.
-    pub(super) fn allows(&self, request: &Request<'_>) -> bool {
-        if self.counting == Counting::AllOrNothing {
+    pub(super) fn allows(&self, request: &Request<'_>, desk: Option<&Desk>) -> bool {
+        if self.counting == Counting::AllOrNothing || desk.is_some() {
             let mut verdict = Verdict::new(self.told.hold());
-            self.check_all_or_nothing(request, &mut verdict);
+            self.check(request, &mut verdict, desk);
             return verdict.is_allowed();
         }
         let mut found = Found::new();
@@ -146,15 +155,20 @@ impl<C: Clock> Book<C> {
 
     /// Every limit of every rule counts.
     #[inline]
-    fn check_each(&self, request: &Request<'_>, verdict: &mut Verdict) {
+    fn check_each(&self, request: &Request<'_>, verdict: &mut Verdict, desk: Option<&Desk>) {
         let mut found = Found::new();
         for (&number, hash) in self.find(request, &mut found) {
             let ruling = &self.rules[number as usize];
             let cost = ruling.cost(request);
             verdict.begin(number, hash.is_none(), cost);
             let Some(hash) = hash else { continue };
-            for limiter in &ruling.limiters {
-                verdict.add(limiter.check_hashed(hash, cost), ruling.rule.shadow);
+            for (number, limiter) in ruling.limiters.iter().enumerate() {
+                let answer = limiter.check_hashed(hash, cost);
+                if let Some(desk) = desk {
+                    let key = || Label::of(&Key::new(&ruling.rule.key, request, &self.digests));
+                    ruling.note(desk, (number, hash), &answer, key);
+                }
+                verdict.add(answer, ruling.rule.shadow);
             }
         }
     }

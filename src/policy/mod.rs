@@ -41,6 +41,7 @@ mod glob;
 mod key;
 mod matcher;
 mod names;
+mod noting;
 mod overrides;
 mod reload;
 mod request;

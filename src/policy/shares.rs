@@ -32,16 +32,21 @@ impl<T> Shares<T> {
         Self { counts: (0..counts).map(|_| Arc::new(Padded(Arc::clone(&value)))).collect() }
     }
 
+    /// The value itself.
+    pub(super) fn value(&self) -> &T {
+        &self.counts[0].0
+    }
+
     /// Holds it, by the calling thread's count. Allocates nothing.
     #[inline]
     pub(super) fn hold(&self) -> Shared<T> {
-        Arc::clone(&self.counts[number() & (self.counts.len() - 1)])
+        Arc::clone(&self.counts[thread_number() & (self.counts.len() - 1)])
     }
 }
 
 /// The calling thread's, from 1 in the order in which threads first ask.
 #[inline]
-fn number() -> usize {
+pub(super) fn thread_number() -> usize {
     let number = NUMBER.get();
     if number != 0 {
         return number;

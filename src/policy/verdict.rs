@@ -104,6 +104,11 @@ impl Verdict {
         (0..self.matched.len()).map(|at| RuleState { verdict: self, at })
     }
 
+    /// The numbers of the rules that are about the request, in their order.
+    pub(super) fn rule_numbers(&self) -> impl Iterator<Item = u32> {
+        self.matched.iter().map(|matched| matched.rule)
+    }
+
     /// The rules that refuse it: no shadow rule is among them.
     pub fn refusing(&self) -> impl Iterator<Item = RuleState<'_>> {
         self.rules().filter(|rule| rule.refuses() && !rule.is_shadow())

@@ -19,6 +19,8 @@ mod bucket;
 mod layout;
 mod order;
 mod sliding;
+#[cfg(any(feature = "policy", test))]
+mod threshold;
 mod window;
 mod windows;
 
@@ -27,6 +29,8 @@ pub use bucket::Bucket;
 pub use layout::{Counts, Layout, Needs, SlidingCounts, SlidingLayout};
 pub use order::{Done, Order, Paid};
 pub use sliding::Sliding;
+#[cfg(any(feature = "policy", test))]
+pub(crate) use threshold::Threshold;
 pub use window::Windowed;
 use windows::Windows;
 

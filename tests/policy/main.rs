@@ -10,6 +10,7 @@
 mod common;
 mod errors;
 mod evaluator;
+mod events;
 mod examples;
 mod naive;
 mod overrides;
