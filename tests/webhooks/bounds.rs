@@ -96,18 +96,18 @@ async fn a_stop_waits_for_all_at_once() {
     // One after the other they would take a minute.
     assert!(begun.elapsed() < 10 * within, "{:?}", begun.elapsed());
     assert_eq!((counts.delivered, counts.lost_at_stop, counts.events_lost_at_stop), (2, 20, 40));
-    assert_eq!(answers.got()[1].keys(), ["user:2"]);
+    assert_eq!(answers.got()[1].keys(), ["user-2"]);
 }
 
 #[tokio::test]
 async fn each_partner_hears_of_its_own_keys() {
     let (ada, everybody) =
         (Receiver::new(vec![Say::status(200)]).await, Receiver::new(vec![Say::status(200)]).await);
-    let of_ada = endpoint("ada", &ada).keys([Pattern::Exact("user:1".to_owned())]);
+    let of_ada = endpoint("ada", &ada).keys([Pattern::Exact("user-1".to_owned())]);
     let webhooks = Webhooks::start([of_ada, endpoint("everybody", &everybody)], quick()).unwrap();
     (0..9).for_each(|key| webhooks.send(&refusal(key)));
     let counts = webhooks.stop(LONG).await;
     assert_eq!((counts.events_taken, counts.events_delivered), (10, 10));
     let keys = |receiver: &Receiver| receiver.got().iter().flat_map(Got::keys).count();
-    assert_eq!((ada.got()[0].keys(), keys(&ada), keys(&everybody)), (vec!["user:1".to_owned()], 1, 9));
+    assert_eq!((ada.got()[0].keys(), keys(&ada), keys(&everybody)), (vec!["user-1".to_owned()], 1, 9));
 }

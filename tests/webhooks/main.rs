@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod bounds;
+mod policy;
 mod receiver;
 mod refused;
 mod retries;
@@ -22,7 +23,7 @@ const OLD_SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 /// Far longer than anything takes on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A refusal of the key `user:KEY`.
+/// A refusal of the key `user-KEY`.
 fn refusal(key: u64) -> Event {
     made_up_event(EventKind::Refused, key)
 }

@@ -122,7 +122,7 @@ async fn a_slow_receiver_delays_no_other() {
     let ids: HashSet<String> = quick_one.got().iter().map(|got| got.id().to_owned()).collect();
     assert_eq!(ids.len(), 10);
     let order: Vec<String> = quick_one.got().iter().flat_map(super::receiver::Got::keys).collect();
-    assert_eq!(order, (0..10).map(|key| format!("user:{key}")).collect::<Vec<_>>());
+    assert_eq!(order, (0..10).map(|key| format!("user-{key}")).collect::<Vec<_>>());
 }
 
 #[tokio::test]

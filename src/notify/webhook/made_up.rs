@@ -10,7 +10,7 @@ use crate::policy::{Event, EventKind};
 #[cfg(test)]
 pub(super) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// Of the key `user:N` where that is the fingerprint, in a bucket of 20 that refills in 4 s.
+/// Of the key `user-N` where that is the fingerprint, in a bucket of 20 that refills in 4 s.
 pub fn event(kind: EventKind, fingerprint: u64) -> Event {
     let is_refusal = kind == EventKind::Refused;
     Event {
@@ -21,7 +21,7 @@ pub fn event(kind: EventKind, fingerprint: u64) -> Event {
         is_shadow: false,
         limit_number: 0,
         window: WindowName::Bucket,
-        key: Some(format!("user:{fingerprint}").into()),
+        key: Some(format!("user-{fingerprint}").into()),
         fingerprint,
         limit: 20,
         period: Duration::from_secs(4),
@@ -39,7 +39,7 @@ pub(super) fn offender(fingerprint: u64) -> Offender {
         rule: "profile".into(),
         is_shadow: false,
         limit_number: 0,
-        key: Some(format!("user:{fingerprint}").into()),
+        key: Some(format!("user-{fingerprint}").into()),
         fingerprint,
         refused_least: 1_000 - fingerprint,
         refused_most: 1_002 - fingerprint,

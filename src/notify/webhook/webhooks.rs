@@ -33,7 +33,7 @@ const STOP_MAX: Duration = Duration::from_secs(86_400);
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let ada = Endpoint::new("ada", "https://hooks.example.com/limits")
 ///     .secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-///     .keys([Pattern::Prefix("user:ada".to_owned())]);
+///     .keys([Pattern::Exact("ada".to_owned())]);
 /// let webhooks = Webhooks::start([ada], WebhookSettings::new())?;
 ///
 /// // Now and then, with what the policy has to tell: `webhooks.send(&event)` for each of its events.

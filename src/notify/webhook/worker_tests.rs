@@ -138,13 +138,13 @@ async fn a_message_is_tried_again_with_its_id_and_its_body() {
         let wait = seen[number + 1].after - seen[number].after;
         assert!(wait >= secs(least) && wait <= secs(2 * least), "{number}: {wait:?}");
     }
-    assert!(seen[0].body.contains("user:1") && !seen[0].body.contains("user:2"));
+    assert!(seen[0].body.contains("user-1") && !seen[0].body.contains("user-2"));
     assert_eq!(
         (scene.counts().delivered, scene.counts().failed_attempts, scene.counts().given_up),
         (1, 3, 0)
     );
     sleep(secs(60)).await;
-    assert!(scene.seen()[4].body.contains("user:2") && scene.seen()[4].id != seen[0].id);
+    assert!(scene.seen()[4].body.contains("user-2") && scene.seen()[4].id != seen[0].id);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,3 @@
-
 use super::*;
 
 const FINE: &str = r#"
@@ -12,7 +11,7 @@ name = "ada"
 url = "https://hooks.example.com/limits"
 secrets = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
 rules = ["profile", "shop-*"]
-keys = ["user:ada"]
+keys = ["ada"]
 interval_s = 0.5
 
 [[endpoint]]
@@ -34,7 +33,7 @@ fn a_file_says_what_the_builders_do() {
     assert_eq!((webhooks.endpoints.len(), webhooks.offenders), (2, true));
     let told = format!("{:?} {:?}", webhooks.settings, webhooks.endpoints[0]);
     for part in
-        ["attempts_max: 5", "retry_within: 60s", "2.5s", "500ms", "Glob(\"shop-*\")", "Exact(\"user:ada\")"]
+        ["attempts_max: 5", "retry_within: 60s", "2.5s", "500ms", "Glob(\"shop-*\")", "Exact(\"ada\")"]
     {
         assert!(told.contains(part), "{part} in {told}");
     }
@@ -59,15 +58,11 @@ fn every_mistake_is_told_with_its_place() {
             "webhooks.toml:5:13: offenders is 11; it must be true or false",
         ),
         (
-            "keys = [\"user:ada\"]",
-            "key = [\"user:ada\"]",
+            "keys = [\"ada\"]",
+            "key = [\"ada\"]",
             "webhooks.toml:12:1: unknown field \"key\" in [[endpoint]]; did you mean \"keys\"? Known: name, url, secrets, secrets_file, secrets_env, rules, keys, interval_s, allow_http, allow_networks",
         ),
-        (
-            "keys = [\"user:ada\"]",
-            "keys = []",
-            "webhooks.toml:12:8: keys must be a list of texts, at least one",
-        ),
+        ("keys = [\"ada\"]", "keys = []", "webhooks.toml:12:8: keys must be a list of texts, at least one"),
         (
             "https://hooks",
             "http://hooks",
