@@ -53,8 +53,6 @@ pub mod contract {}
 /// stability.
 #[doc(hidden)]
 pub mod internals {
-    #[cfg(feature = "webhook")]
-    pub use crate::notify::made_up_event;
     pub use crate::stagger::{Refused, Stagger};
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     #[cfg(feature = "snapshot")]

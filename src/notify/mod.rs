@@ -7,9 +7,5 @@ mod webhook;
 pub use webhook::{Endpoint, EndpointStatus, WebhookCounts, WebhookError, WebhookSettings, Webhooks};
 
 #[cfg(feature = "webhook")]
-#[doc(hidden)]
-pub use webhook::made_up_event;
-
-#[cfg(feature = "webhook")]
 #[doc = include_str!("../../docs/webhooks.md")]
 pub mod webhooks {}

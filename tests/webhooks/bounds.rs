@@ -111,3 +111,38 @@ async fn each_partner_hears_of_its_own_keys() {
     let keys = |receiver: &Receiver| receiver.got().iter().flat_map(Got::keys).count();
     assert_eq!((ada.got()[0].keys(), keys(&ada), keys(&everybody)), (vec!["user-1".to_owned()], 1, 9));
 }
+
+/// Threads that send while messages are made: each event is told once, or counted as left out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_that_send_at_once_lose_nothing() {
+    const THREADS: u64 = 4;
+    const EACH: u64 = 20_000;
+    let receiver = Receiver::new(vec![Say::status(500), Say::status(200)]).await;
+    let webhooks = Webhooks::start([endpoint("ada", &receiver)], quick()).unwrap();
+    tokio::task::block_in_place(|| {
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let webhooks = &webhooks;
+                scope.spawn(move || {
+                    (0..EACH).for_each(|at| webhooks.send(&refusal((at * THREADS + thread) % 150)))
+                });
+            }
+        });
+    });
+    let counts = webhooks.stop(LONG).await;
+    assert_eq!((counts.events_taken, counts.events_lost_at_stop), (THREADS * EACH, 0));
+    assert_eq!(counts.events_delivered + counts.events_left_out, THREADS * EACH);
+    // The first was tried twice, with one id.
+    let mut told: Vec<Got> = receiver.got();
+    told.dedup_by_key(|got| got.id().to_owned());
+    let sum =
+        |field: &dyn Fn(&serde_json::Value) -> u64| told.iter().map(|got| field(&got.data())).sum::<u64>();
+    let times = |data: &serde_json::Value| {
+        data["events"].as_array().unwrap().iter().map(|event| event["times"].as_u64().unwrap()).sum()
+    };
+    let refused = |data: &serde_json::Value| {
+        data["events"].as_array().unwrap().iter().map(|event| event["refused"].as_u64().unwrap()).sum()
+    };
+    assert_eq!((sum(&times), sum(&refused)), (counts.events_delivered, counts.events_delivered));
+    assert_eq!(sum(&|data| data["left_out"].as_u64().unwrap()), counts.events_left_out);
+}

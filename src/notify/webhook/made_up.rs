@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use crate::decision::{Reason, WindowName};
-#[cfg(test)]
-use crate::policy::Offender;
-use crate::policy::{Event, EventKind};
+use crate::policy::{Event, EventKind, Offender};
 
-#[cfg(test)]
 pub(super) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Of the key `user-N` where that is the fingerprint, in a bucket of 20 that refills in 4 s.
-pub fn event(kind: EventKind, fingerprint: u64) -> Event {
+pub(super) fn event(kind: EventKind, fingerprint: u64) -> Event {
     let is_refusal = kind == EventKind::Refused;
     Event {
         kind,
@@ -33,7 +30,6 @@ pub fn event(kind: EventKind, fingerprint: u64) -> Event {
     }
 }
 
-#[cfg(test)]
 pub(super) fn offender(fingerprint: u64) -> Offender {
     Offender {
         rule: "profile".into(),

@@ -26,11 +26,11 @@ mod state;
 mod webhooks;
 mod worker;
 
+#[cfg(test)]
 mod made_up;
 
 pub use endpoint::Endpoint;
 pub use error::WebhookError;
-pub use made_up::event as made_up_event;
 pub use settings::WebhookSettings;
 pub use state::{EndpointStatus, WebhookCounts};
 pub use webhooks::Webhooks;
