@@ -12,7 +12,7 @@ mod exact;
 pub mod http;
 mod limit;
 mod limiter;
-#[cfg(any(feature = "metrics", feature = "tracing"))]
+#[cfg(any(feature = "metrics", feature = "tracing", feature = "webhook"))]
 pub mod notify;
 #[cfg(feature = "policy")]
 pub mod policy;

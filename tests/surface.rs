@@ -40,6 +40,10 @@ fn answers_are_copied_and_limiters_are_shared() {
     is_shared::<tidegate::notify::Metrics>();
     #[cfg(feature = "tracing")]
     is_shared::<tidegate::notify::Log>();
+    #[cfg(feature = "webhook")]
+    is_error::<tidegate::notify::WebhookError>();
+    #[cfg(feature = "webhook")]
+    is_shared::<tidegate::notify::Webhooks>();
     is_shared::<ExactLimiter<String, Ticking>>();
     is_shared::<ExactLimiter<u64, Precise>>();
     is_shared::<ExactLimiter<u64, Manual>>();

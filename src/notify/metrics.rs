@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use metrics::{Counter, Gauge, Key, KeyName, Label, Level, Metadata, SharedString, Unit, with_recorder};
 
+#[cfg(feature = "webhook")]
+use super::webhook::{EndpointStatus, Webhooks};
 use crate::policy::{Counts, LimitCounts, Policy, RuleCounts};
 use crate::time::Clock;
 
@@ -47,7 +49,21 @@ const DROPPED: Family = counter("tidegate_events_dropped_total", "Events dropped
 const UNSEEN: Family =
     counter("tidegate_refusals_unseen_total", "Refusals that events and offenders know nothing of");
 
-const FAMILIES: [&Family; 14] = [
+const MESSAGES: Family =
+    counter("tidegate_webhook_messages_total", "Messages to endpoints of webhooks, by what became of them");
+const FAILED: Family = counter(
+    "tidegate_webhook_failed_attempts_total",
+    "Attempts at a message that failed; it is tried again while it may be",
+);
+const TOLD: Family =
+    counter("tidegate_webhook_events_total", "Events that an endpoint wanted, by what became of them");
+const GONE: Family = Family {
+    name: "tidegate_webhook_gone",
+    is_gauge: true,
+    says: "1 of an endpoint that answered 410, and gets nothing more; else 0",
+};
+
+const FAMILIES: [&Family; 18] = [
     &CHECKS,
     &REFUSALS,
     &SHADOW_REFUSALS,
@@ -62,6 +78,10 @@ const FAMILIES: [&Family; 14] = [
     &STALLS,
     &DROPPED,
     &UNSEEN,
+    &MESSAGES,
+    &FAILED,
+    &TOLD,
+    &GONE,
 ];
 
 static METADATA: Metadata<'static> = Metadata::new("tidegate", Level::INFO, Some(module_path!()));
@@ -88,6 +108,15 @@ static METADATA: Metadata<'static> = Metadata::new("tidegate", Level::INFO, Some
 /// | `tidegate_clock_stalls_total` | how often the clock's refresher was found stopped, and done without |
 /// | `tidegate_events_dropped_total` | events dropped for want of room |
 /// | `tidegate_refusals_unseen_total` | refusals that events and offenders know nothing of |
+///
+/// and, with the feature `webhook`, of [`publish_webhooks`](Self::publish_webhooks):
+///
+/// | series | what |
+/// |---|---|
+/// | `tidegate_webhook_messages_total{endpoint, outcome}` | messages that were `delivered`, `given_up` or, at a stop, `lost` |
+/// | `tidegate_webhook_failed_attempts_total{endpoint}` | attempts that failed |
+/// | `tidegate_webhook_events_total{endpoint, outcome}` | events that were `delivered`, `left_out` for want of room, `undelivered`, or at a stop `lost` |
+/// | `tidegate_webhook_gone{endpoint}` | 1 where the endpoint answered 410, a gauge |
 ///
 /// `limit` is the limit's number among the rule's, from 0.
 ///
@@ -118,6 +147,9 @@ pub struct Metrics {
     labels: Vec<Label>,
     /// Held from before counts are read until they are told, so that nothing older is told after it.
     told: Mutex<Told>,
+    /// The same of webhooks.
+    #[cfg(feature = "webhook")]
+    told_of_webhooks: Mutex<Told>,
 }
 
 /// What was told last, with the recorder's handles.
@@ -178,6 +210,17 @@ impl Metrics {
         told.all(&self.labels, &counts);
         true
     }
+
+    /// Tells the recorder what became of messages and events, for each endpoint. Needs the features `metrics` and `webhook`. As
+    /// [`publish`](Self::publish).
+    #[cfg(feature = "webhook")]
+    pub fn publish_webhooks(&self, webhooks: &Webhooks) {
+        let mut told = self.told_of_webhooks.lock().unwrap_or_else(PoisonError::into_inner);
+        told.rounds += 1;
+        for endpoint in webhooks.endpoints() {
+            told.endpoint(&self.labels, &endpoint);
+        }
+    }
 }
 
 impl fmt::Debug for Metrics {
@@ -201,6 +244,26 @@ impl Told {
         }
         self.count(&STALLS, labels.to_vec(), self.stalls);
         self.forget_others();
+    }
+
+    #[cfg(feature = "webhook")]
+    fn endpoint(&mut self, labels: &[Label], status: &EndpointStatus) {
+        let labels = [labels, &[Label::new("endpoint", status.name.clone())]].concat();
+        let with = |outcome| [&labels[..], &[Label::from_static_parts("outcome", outcome)]].concat();
+        let counts = &status.counts;
+        for (family, outcome, count) in [
+            (&MESSAGES, "delivered", counts.delivered),
+            (&MESSAGES, "given_up", counts.given_up),
+            (&MESSAGES, "lost", counts.lost_at_stop),
+            (&TOLD, "delivered", counts.events_delivered),
+            (&TOLD, "left_out", counts.events_left_out),
+            (&TOLD, "undelivered", counts.events_undelivered),
+            (&TOLD, "lost", counts.events_lost_at_stop),
+        ] {
+            self.count(family, with(outcome), count);
+        }
+        self.count(&FAILED, labels.clone(), counts.failed_attempts);
+        self.gauge(&GONE, labels, status.is_gone.into());
     }
 
     fn limit(&mut self, rule: &RuleCounts, limit: &LimitCounts, labels: &[Label]) {

@@ -7,8 +7,16 @@
 mod log;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 #[cfg(feature = "tracing")]
 pub use self::log::Log;
 #[cfg(feature = "metrics")]
 pub use self::metrics::Metrics;
+#[cfg(feature = "webhook")]
+pub use self::webhook::{Endpoint, EndpointStatus, WebhookCounts, WebhookError, WebhookSettings, Webhooks};
+
+#[cfg(feature = "webhook")]
+#[doc = include_str!("../../docs/webhooks.md")]
+pub mod webhooks {}

@@ -135,6 +135,11 @@ pub struct ServeArgs {
     #[arg(long)]
     pub no_watch: bool,
 
+    /// A file that says whom to tell what happened to which keys, and how; docs/webhooks.md
+    #[cfg(feature = "webhook")]
+    #[arg(long, value_name = "FILE")]
+    pub webhooks: Option<PathBuf>,
+
     /// How the log on standard error is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogArg::Text)]
     pub log: LogArg,

@@ -26,6 +26,8 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
         admin_token(args.admin_token_file.as_deref()).map_err(|why| Failure::Usage("serve", why))?;
     let rules = load_policy(&args.policy)?.rules;
     let bounds = bounds(&args);
+    #[cfg(feature = "webhook")]
+    let webhooks = args.webhooks.as_deref().map(webhooks).transpose()?;
     let settings = Settings {
         rules,
         file: (args.policy.as_os_str() != DEFAULT).then_some(args.policy),
@@ -39,6 +41,8 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
         })),
         reading,
         bounds,
+        #[cfg(feature = "webhook")]
+        webhooks,
         log: match args.log {
             LogArg::Text => LogFormat::Text,
             LogArg::Json => LogFormat::Json,
@@ -48,6 +52,11 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
         admin_token,
     };
     run(settings).map(ExitCode::from).map_err(Failure::Stopped)
+}
+
+#[cfg(feature = "webhook")]
+fn webhooks(file: &std::path::Path) -> Result<crate::serve::Webhooks, Failure> {
+    crate::serve::read_webhooks(file).map_err(|lines| Failure::Policy(lines.join("\n")))
 }
 
 fn bounds(args: &ServeArgs) -> Bounds {

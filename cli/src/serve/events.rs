@@ -1,4 +1,4 @@
-//! What happens to keys, as lines of the log.
+//! What happens to keys: told in the log and, where there are some, to webhooks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,32 @@ pub(super) async fn tell(app: Arc<App>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        app.policy.drain_events(|event| app.events.tell(&event));
+        drain(&app);
     }
 }
 
-/// Tells what nobody has told yet.
-pub(super) fn end(app: &App) {
-    app.policy.drain_events(|event| app.events.tell(&event));
+/// Tells what nobody has told yet; webhooks have so long for it at most.
+pub(super) async fn end(app: &App, within: Duration) {
+    drain(app);
     app.events.end();
+    #[cfg(feature = "webhook")]
+    if let Some(webhooks) = &app.webhooks {
+        webhooks.stop(within).await;
+    }
+    #[cfg(not(feature = "webhook"))]
+    let _ = within;
+}
+
+fn drain(app: &App) {
+    app.policy.drain_events(|event| {
+        app.events.tell(&event);
+        #[cfg(feature = "webhook")]
+        if let Some(webhooks) = &app.webhooks {
+            webhooks.send(&event);
+        }
+    });
+    #[cfg(feature = "webhook")]
+    if let Some(webhooks) = &app.webhooks {
+        webhooks.log();
+    }
 }

@@ -8,8 +8,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use http::StatusCode;
 use metrics::{Counter, Gauge, Key, Label, Level, Metadata, Recorder, with_local_recorder};
 use tidegate::notify::Metrics as Counted;
-use tidegate::policy::{Policy, Verdict};
+use tidegate::policy::Verdict;
 
+use super::App;
 use super::exposition::Registry;
 
 static METADATA: Metadata<'static> = Metadata::new("tidegate", Level::INFO, None);
@@ -189,17 +190,21 @@ impl Metrics {
     }
 
     /// All of it as text.
-    pub(super) fn text(&self, policy: &Policy) -> String {
+    pub(super) fn text(&self, app: &App) -> String {
         self.uptime.set(self.started.elapsed().as_secs_f64());
         #[expect(clippy::cast_precision_loss, reason = "there are not so many")]
         self.connections.told.set(self.connections.open() as f64);
-        with_local_recorder(&self.registry, || self.publish(policy));
+        with_local_recorder(&self.registry, || self.publish(app));
         self.registry.text()
     }
 
     /// Has all those tell what they have counted who count by themselves.
-    fn publish(&self, policy: &Policy) {
-        self.counted.publish(policy);
+    fn publish(&self, app: &App) {
+        self.counted.publish(&app.policy);
+        #[cfg(feature = "webhook")]
+        if let Some(webhooks) = &app.webhooks {
+            self.counted.publish_webhooks(&webhooks.webhooks);
+        }
     }
 }
 

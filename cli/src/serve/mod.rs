@@ -11,6 +11,7 @@
 //! problem      errors as clients are told them
 //! reload       other rules; advice: those that /auth does not serve as they seem to ask
 //! stop         signals
+//! webhooks     who is told what happened
 //! bounds · metrics (exposition: their text) · log (lossy: nobody waits for who reads it)
 //! ```
 //!
@@ -36,6 +37,8 @@ mod problem;
 mod reload;
 mod routes;
 mod stop;
+#[cfg(feature = "webhook")]
+mod webhooks;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -56,6 +59,9 @@ use tidegate::policy::{EventSettings, Policy, Rules};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 
+#[cfg(feature = "webhook")]
+pub use webhooks::{Wanted as Webhooks, read as read_webhooks};
+
 use crate::key::printable;
 
 /// What the server is asked to be.
@@ -75,6 +81,9 @@ pub struct Settings {
     pub answering: Answering,
     /// What clients may take.
     pub bounds: Bounds,
+    /// Who is told what happened.
+    #[cfg(feature = "webhook")]
+    pub webhooks: Option<Webhooks>,
     /// How the log is written.
     pub log: LogFormat,
     /// Whether the log is coloured where it is text.
@@ -94,6 +103,9 @@ struct App {
     metrics: Metrics,
     /// What happens to keys, for the log.
     events: Log,
+    /// The same, for whom it concerns.
+    #[cfg(feature = "webhook")]
+    webhooks: Option<webhooks::Telling>,
     admin_token: Option<AdminToken>,
     /// Places for requests that are under way.
     places: places::Places,
@@ -129,13 +141,21 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
     let policy = policy.map_err(|error| format!("the policy: {error}"))?;
     let events = Log::new().map_err(|error| format!("the log: {error}"))?;
     let events = if settings.logs_keys { events } else { events.without_keys() };
+    let policy = Arc::new(policy);
+    #[cfg(feature = "webhook")]
+    let webhooks = {
+        let _in = runtime.enter();
+        settings.webhooks.map(|wanted| webhooks::Telling::begin(&policy, wanted)).transpose()?
+    };
     let app = Arc::new(App {
-        policy: Arc::new(policy),
+        policy,
         answering: settings.answering,
         reading: settings.reading,
         bounds,
         metrics: Metrics::new(),
         events,
+        #[cfg(feature = "webhook")]
+        webhooks,
         admin_token: settings.admin_token,
         places: places::Places::new(),
         announced: watch::Sender::new(false),
@@ -161,11 +181,13 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         let router = routes::router(Arc::clone(&app));
         let accepting = tokio::spawn(accept::accept(Arc::clone(&app), router, listener, Arc::clone(&places)));
         let telling = tokio::spawn(events::tell(Arc::clone(&app)));
-        let status = until_stopped(&app, file, signals, &stop, accepting, &places).await;
+        let told = async || {
+            telling.abort();
+            _ = telling.await;
+            events::end(&app, bounds.stop_timeout).await;
+        };
+        let status = until_stopped(&app, file, signals, &stop, accepting, &places, told).await;
         drop(watch);
-        telling.abort();
-        _ = telling.await;
-        events::end(&app);
         Ok(status)
     })
 }
@@ -175,7 +197,7 @@ fn policy_name(file: Option<&Path>) -> String {
     file.map_or_else(|| "the default policy".to_owned(), |file| printable(&file.to_string_lossy()))
 }
 
-/// Waits for a signal to stop, and then for what runs.
+/// Waits for a signal to stop, and then for what runs; last for what there is to tell of it.
 async fn until_stopped(
     app: &Arc<App>,
     file: Option<PathBuf>,
@@ -183,6 +205,7 @@ async fn until_stopped(
     stop: &watch::Sender<bool>,
     accepting: tokio::task::JoinHandle<()>,
     places: &Arc<Semaphore>,
+    told: impl AsyncFnOnce(),
 ) -> u8 {
     while signals.next().await == stop::Asked::Reload {
         let (app, file) = (Arc::clone(app), file.clone());
@@ -200,8 +223,13 @@ async fn until_stopped(
         let all = u32::try_from(bounds.connections_max).unwrap_or(u32::MAX);
         _ = places.acquire_many(all).await;
     };
+    let finish = async {
+        let finished = tokio::time::timeout(bounds.stop_delay + bounds.stop_timeout, finish).await;
+        told().await;
+        finished
+    };
     tokio::select! {
-        finished = tokio::time::timeout(bounds.stop_delay + bounds.stop_timeout, finish) => {
+        finished = finish => {
             match finished {
                 Ok(()) => tracing::info!("stopped"),
                 Err(_) => tracing::warn!(connections = app.metrics.connections.open(), "stopped; connections were cut off"),

@@ -42,7 +42,7 @@ async fn health(State(app): State<Arc<App>>) -> Response<Body> {
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response<Body> {
-    told(app.metrics.text(&app.policy), TEXT)
+    told(app.metrics.text(&app), TEXT)
 }
 
 fn told(body: String, kind: &'static str) -> Response<Body> {

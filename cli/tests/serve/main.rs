@@ -8,6 +8,8 @@ mod offenders;
 #[path = "../served/mod.rs"]
 mod served;
 mod stops;
+#[cfg(feature = "webhook")]
+mod webhooks;
 
 use http::{Request, StatusCode};
 use http_body_util::Full;
