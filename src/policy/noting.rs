@@ -58,7 +58,6 @@ impl<C: Clock> Ruling<C> {
 
 impl<C: Clock> Book<C> {
     /// Leaves what a limit of a rule answered.
-    #[cold]
     #[inline(never)]
     pub(super) fn note(
         &self,
@@ -70,17 +69,18 @@ impl<C: Clock> Book<C> {
         let limit = u8::try_from(limit).unwrap_or(u8::MAX);
         let Noting { named, .. } = &ruling.noting;
         let subject = Subject { place: Place { rule: named.number, limit }, hash };
-        let noted = |answer| Note {
+        // Made where there is room for it alone: it is large.
+        let note = || Note {
             subject,
             ns: ruling.limiters.first().map_or(0, |limiter| limiter.clock().coarse()),
-            answer,
+            answer: *answer,
             label: Label::of(&Key::new(&ruling.rule.key, request, &self.digests)),
         };
-        match *answer {
-            Ok(pass) => desk.warned(subject, || noted(Ok(pass))),
+        match answer {
+            Ok(_) => desk.warned(subject, note),
             Err(denied) => {
-                named.refusals.add(limit, &denied);
-                desk.refused(subject, || noted(Err(denied)));
+                named.refusals.add(limit, denied);
+                desk.refused(subject, note);
             }
         }
     }

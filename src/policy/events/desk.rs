@@ -160,14 +160,20 @@ impl Desk {
     }
 
     /// Does something with a tray that is free, the thread's own if it is; whether there was one.
+    #[inline(always)]
     fn with_tray(&self, act: impl FnOnce(&mut Tray)) -> bool {
-        let first = thread_number();
-        let free = (0..TRAYS).find_map(|next| attempt(&self.trays[(first + next) % TRAYS].0));
-        let is_free = free.is_some();
-        if let Some(mut tray) = free {
-            act(&mut tray);
-        }
-        is_free
+        let own = thread_number();
+        let Some(mut tray) = attempt(&self.trays[own % TRAYS].0).or_else(|| self.another(own)) else {
+            return false;
+        };
+        act(&mut tray);
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn another(&self, own: usize) -> Option<MutexGuard<'_, Tray>> {
+        (1..TRAYS).find_map(|next| attempt(&self.trays[(own + next) % TRAYS].0))
     }
 
     /// Visits each tray in turn. Of the host alone.
@@ -184,7 +190,8 @@ impl Desk {
     }
 }
 
-/// The tray, if nobody has it. Who panicked with it in hand has left nothing half done: it counts, and no more.
+/// The tray, if nobody has it, which is most often so. Who panicked with it in hand has left nothing half done: it counts, and no more.
+#[inline(always)]
 fn attempt(tray: &Mutex<Tray>) -> Option<MutexGuard<'_, Tray>> {
     match tray.try_lock() {
         Ok(held) => Some(held),
