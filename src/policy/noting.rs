@@ -68,7 +68,7 @@ impl<C: Clock> Book<C> {
     ) {
         let limit = u8::try_from(limit).unwrap_or(u8::MAX);
         let Noting { named, .. } = &ruling.noting;
-        let subject = Subject { place: Place { rule: named.number, limit }, hash };
+        let subject = Subject { place: Place::new(named.number, limit), hash };
         // Made where there is room for it alone: it is large.
         let note = || Note {
             subject,
@@ -156,8 +156,8 @@ impl<C: Clock> InForce for Numbered<'_, C> {
     }
 
     fn standing(&self, subject: Subject) -> Option<Standing> {
-        let ruling = self.rules.get(&subject.place.rule)?;
-        Some(ruling.limiters.get(usize::from(subject.place.limit))?.peek_hashed(subject.hash))
+        let ruling = self.rules.get(&subject.place.rule())?;
+        Some(ruling.limiters.get(usize::from(subject.place.limit()))?.peek_hashed(subject.hash))
     }
 
     fn now(&self) -> (u64, Duration) {

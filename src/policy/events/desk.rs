@@ -7,13 +7,13 @@
 //! notes the answer if the id is new      ──►  up to 96 answers               ──►  who stands how (`Tracker`) ► events
 //! ```
 //!
-//! * **Nobody waits.** A tray is behind a lock that is only ever tried: a thread has a tray of its own, and takes the next one
+//! * **Nobody waits.** A tray is held by one thread at a time, and who finds it held goes on: a thread has a tray of its own, and takes the next one
 //!   while that is being emptied or, where there are more threads than trays, is in another's hand. If all are in hand the refusal
 //!   stays unseen here, which is counted. (The count of refusals by rule is made apart, and misses none.) The host tries again
 //!   until it gets each tray: whoever holds one is done in no time.
 //! * **Memory is bounded.** What does not fit a tray or the tracker is dropped, and counted.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::frequent::{Added, Frequent};
@@ -21,7 +21,7 @@ use super::label::Label;
 use super::tallies::Tallies;
 use crate::answer::{Denied, Pass};
 use crate::policy::shares::thread_number;
-use crate::sync::{Ordering, Padded, Tally};
+use crate::sync::{AtomicU64, Ordering, Padded, Tally};
 
 /// Trays; more would only be needed by more cores that refuse at the same instant.
 const TRAYS: usize = 8;
@@ -36,13 +36,33 @@ const OFTEN: u64 = 32;
 /// In an id: it says that the key has been noted for a warning.
 const WARNED: u64 = 1 << 63;
 
-/// A limit of a rule.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The number of the rule's name; a name keeps its own for as long as the policy lives.
-    pub(crate) rule: u32,
-    /// The limit's number among the rule's.
-    pub(crate) limit: u8,
+/// A limit of a rule, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    /// The limit's number among those of the rule, whose name has this number; a name keeps its own for as long as the policy lives.
+    #[inline]
+    pub(crate) fn new(rule: u32, limit: u8) -> Self {
+        Self(u64::from(rule) << 8 | u64::from(limit))
+    }
+
+    #[inline]
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn of_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    pub(crate) fn rule(self) -> u32 {
+        u32::try_from(self.0 >> 8).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn limit(self) -> u8 {
+        self.0.to_le_bytes()[0]
+    }
 }
 
 /// A key under it.
@@ -57,10 +77,8 @@ impl Subject {
     /// What the trays and all that follows know it by.
     #[inline]
     pub(super) fn id(&self) -> u64 {
-        let Place { rule, limit } = self.place;
         // Keys of rules that count by the same key have the same hash.
-        let spread =
-            (u64::from(rule) << 8 | u64::from(limit)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let spread = self.place.word().wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // No id is 0.
         (self.hash ^ spread) & !WARNED | 1 << 62
     }
@@ -76,32 +94,80 @@ pub(crate) struct Note {
     pub(crate) label: Label,
 }
 
-/// What a thread leaves.
+/// What threads leave, one at a time.
 pub(super) struct Tray {
-    pub(super) counts: Frequent<Place>,
-    pub(super) notes: Vec<Note>,
+    /// Not 0 while a thread has it.
+    held: AtomicU64,
+    pub(super) counts: Frequent,
+    /// Locked by who holds the tray alone.
+    notes: Mutex<Vec<Note>>,
     /// Notes that there was no room for.
-    pub(super) dropped: u64,
+    pub(super) dropped: Tally,
 }
+
+/// A tray, held until this is dropped.
+pub(super) struct Held<'a>(&'a Tray);
 
 impl Tray {
     fn new() -> Self {
-        Self { counts: Frequent::new(IDS), notes: Vec::with_capacity(TRAY_NOTES), dropped: 0 }
+        Self {
+            held: AtomicU64::new(0),
+            counts: Frequent::new(IDS),
+            notes: Mutex::new(Vec::with_capacity(TRAY_NOTES)),
+            dropped: Tally::new(0),
+        }
+    }
+
+    /// The tray, if nobody has it.
+    #[inline(always)]
+    fn hold(&self) -> Option<Held<'_>> {
+        // ORDERING: Acquire pairs with the Release in `Held`'s drop: who holds it sees what the one before left.
+        let held = self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        // Not made where it is not held: dropping it lets go.
+        held.is_ok().then(|| Held(self))
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // ORDERING: Release pairs with the Acquire in `Tray::hold`.
+        self.0.held.store(0, Ordering::Release);
+    }
+}
+
+impl Held<'_> {
+    #[inline(always)]
+    pub(super) fn counts(&self) -> &Frequent {
+        &self.0.counts
+    }
+
+    /// Its notes, which nobody else asks for now. Who panicked with them in hand has left some of them, each whole.
+    pub(super) fn notes(&self) -> MutexGuard<'_, Vec<Note>> {
+        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many notes there was no room for since this was last asked.
+    pub(super) fn take_dropped(&self) -> u64 {
+        // ORDERING: Relaxed: whoever holds the tray sees what the one before left.
+        self.0.dropped.swap(0, Ordering::Relaxed)
     }
 
     #[inline(never)]
-    fn note(&mut self, most: usize, note: impl FnOnce() -> Note) {
-        if self.notes.len() < most {
-            self.notes.push(note());
+    fn note(&self, most: usize, note: impl FnOnce() -> Note) {
+        let mut notes = self.notes();
+        if notes.len() < most {
+            notes.push(note());
         } else {
-            self.dropped = self.dropped.saturating_add(1);
+            // ORDERING: Relaxed: as in `take_dropped`.
+            self.0.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 /// The trays.
 pub(crate) struct Desk {
-    trays: Box<[Padded<Mutex<Tray>>]>,
+    trays: Box<[Padded<Tray>]>,
     /// Requests decided.
     checks: Tallies<1>,
     unseen: Tally,
@@ -110,7 +176,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(super) fn new() -> Self {
         Self {
-            trays: (0..TRAYS).map(|_| Padded(Mutex::new(Tray::new()))).collect(),
+            trays: (0..TRAYS).map(|_| Padded(Tray::new())).collect(),
             checks: Tallies::new(),
             unseen: Tally::new(0),
         }
@@ -129,28 +195,26 @@ impl Desk {
 
     /// A request was refused; the note is made only where there is room for it.
     pub(crate) fn refused(&self, subject: Subject, note: impl FnOnce() -> Note) {
-        let is_seen = self.with_tray(|tray| {
-            let most = match tray.counts.add(subject.id(), 1, subject.place) {
-                Added::New => TRAY_NOTES_NEW,
-                Added::Before(before) if before + 1 == OFTEN => TRAY_NOTES,
-                Added::Before(_) => return,
-                Added::NoRoom => 0,
-            };
-            tray.note(most, note);
-        });
-        if !is_seen {
+        let Some(tray) = self.free() else {
             // ORDERING: Relaxed: it is a count, and orders nothing.
             self.unseen.fetch_add(1, Ordering::Relaxed);
-        }
+            return;
+        };
+        let most = match tray.counts().add(subject.id(), 1, subject.place.word()) {
+            Added::New => TRAY_NOTES_NEW,
+            Added::Before(before) if before + 1 == OFTEN => TRAY_NOTES,
+            Added::Before(_) => return,
+            Added::NoRoom => 0,
+        };
+        tray.note(most, note);
     }
 
     /// A request passed, and left the key above its threshold. If no tray is free the key's next one tells of it.
     pub(crate) fn warned(&self, subject: Subject, note: impl FnOnce() -> Note) {
-        self.with_tray(|tray| {
-            if tray.counts.add(subject.id() | WARNED, 0, subject.place) == Added::New {
-                tray.note(TRAY_NOTES_NEW, note);
-            }
-        });
+        let Some(tray) = self.free() else { return };
+        if tray.counts().add(subject.id() | WARNED, 0, subject.place.word()) == Added::New {
+            tray.note(TRAY_NOTES_NEW, note);
+        }
     }
 
     /// Refusals that no tray was free for.
@@ -159,43 +223,29 @@ impl Desk {
         self.unseen.load(Ordering::Relaxed)
     }
 
-    /// Does something with a tray that is free, the thread's own if it is; whether there was one.
+    /// A tray that is free, the thread's own if it is.
     #[inline(always)]
-    fn with_tray(&self, act: impl FnOnce(&mut Tray)) -> bool {
+    fn free(&self) -> Option<Held<'_>> {
         let own = thread_number();
-        let Some(mut tray) = attempt(&self.trays[own % TRAYS].0).or_else(|| self.another(own)) else {
-            return false;
-        };
-        act(&mut tray);
-        true
+        self.trays[own % TRAYS].0.hold().or_else(|| self.another(own))
     }
 
     #[cold]
     #[inline(never)]
-    fn another(&self, own: usize) -> Option<MutexGuard<'_, Tray>> {
-        (1..TRAYS).find_map(|next| attempt(&self.trays[(own + next) % TRAYS].0))
+    fn another(&self, own: usize) -> Option<Held<'_>> {
+        (1..TRAYS).find_map(|next| self.trays[(own + next) % TRAYS].0.hold())
     }
 
     /// Visits each tray in turn. Of the host alone.
-    pub(super) fn visit(&self, mut visit: impl FnMut(&mut Tray)) {
+    pub(super) fn visit(&self, mut visit: impl FnMut(Held<'_>)) {
         for tray in &self.trays {
-            let mut held = loop {
-                match attempt(&tray.0) {
+            let held = loop {
+                match tray.0.hold() {
                     Some(held) => break held,
                     None => thread::yield_now(),
                 }
             };
-            visit(&mut held);
+            visit(held);
         }
-    }
-}
-
-/// The tray, if nobody has it, which is most often so. Who panicked with it in hand has left nothing half done: it counts, and no more.
-#[inline(always)]
-fn attempt(tray: &Mutex<Tray>) -> Option<MutexGuard<'_, Tray>> {
-    match tray.try_lock() {
-        Ok(held) => Some(held),
-        Err(TryLockError::Poisoned(held)) => Some(PoisonError::into_inner(held)),
-        Err(TryLockError::WouldBlock) => None,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::desk::{Desk, IDS, Place, Subject};
 use super::event::{Event, Offender};
 use super::facts::Facts;
-use super::frequent::Frequent;
+use super::frequent::{Counted, Frequent};
 use super::settings::{EventSettings, Labels};
 use super::tracker::{Happened, Tracker};
 use crate::table::Hashing;
@@ -39,7 +39,7 @@ pub(crate) struct Noted {
 }
 
 struct Summed {
-    counts: Frequent<Place>,
+    counts: Frequent,
     /// Keys' texts, of ids that are counted.
     labels: BTreeMap<u64, Arc<str>>,
     halved_ns: Option<u64>,
@@ -81,14 +81,14 @@ impl Noted {
         let event = |happened: Happened| {
             let Happened { kind, ns, subject, label, facts, refused } = happened;
             let Facts { window, limit, period, used, remaining, reason, retry_after, .. } = facts;
-            let (rule, id) = (name(subject.place.rule), subject.id());
+            let (rule, id) = (name(subject.place.rule()), subject.id());
             let ago = Duration::from_nanos(now_ns.saturating_sub(ns));
             Event {
                 kind,
                 at: unix.saturating_sub(ago),
                 policy: Arc::clone(&policy),
-                is_shadow: rules.is_shadow(subject.place.rule).unwrap_or(false),
-                limit_number: subject.place.limit.into(),
+                is_shadow: rules.is_shadow(subject.place.rule()).unwrap_or(false),
+                limit_number: subject.place.limit().into(),
                 window,
                 key: self.told(&rule, &label),
                 rule,
@@ -115,25 +115,24 @@ impl Noted {
         let heaviest = self.with_summed(rules.now().0, |summed| {
             let mut all: Vec<_> = summed.counts.iter().collect();
             // Of equals always in the same order.
-            all.sort_unstable_by_key(|&(id, count, _, _)| (std::cmp::Reverse(count), id));
+            all.sort_unstable_by_key(|counted| (std::cmp::Reverse(counted.count), counted.id));
             all.truncate(most);
-            let labels = &summed.labels;
-            let labelled = |counted: (u64, u64, u64, Place)| (counted, labels.get(&counted.0).cloned());
+            let labelled = |counted: Counted| (counted, summed.labels.get(&counted.id).cloned());
             all.into_iter().map(labelled).collect::<Vec<_>>()
         });
-        let offender =
-            |((id, count, taken_off, place), label): ((u64, u64, u64, Place), Option<Arc<str>>)| {
-                let rule = name(place.rule);
-                Offender {
-                    is_shadow: rules.is_shadow(place.rule).unwrap_or(false),
-                    limit_number: place.limit.into(),
-                    key: label.and_then(|label| self.told(&rule, &label)),
-                    rule,
-                    fingerprint: self.fingerprint(id),
-                    refused_least: count,
-                    refused_most: count.saturating_add(taken_off),
-                }
-            };
+        let offender = |(counted, label): (Counted, Option<Arc<str>>)| {
+            let place = Place::of_word(counted.value);
+            let rule = name(place.rule());
+            Offender {
+                is_shadow: rules.is_shadow(place.rule()).unwrap_or(false),
+                limit_number: place.limit().into(),
+                key: label.and_then(|label| self.told(&rule, &label)),
+                rule,
+                fingerprint: self.fingerprint(counted.id),
+                refused_least: counted.count,
+                refused_most: counted.count.saturating_add(counted.taken_off),
+            }
+        };
         heaviest.into_iter().map(offender).collect()
     }
 
@@ -165,14 +164,14 @@ impl Summed {
     fn collect(&mut self, desk: &Desk, now_ns: u64) {
         self.age(now_ns);
         desk.visit(|tray| {
-            for note in tray.notes.drain(..) {
+            for note in tray.notes().drain(..) {
                 if note.answer.is_err() {
                     self.labels.entry(note.subject.id()).or_insert_with(|| note.label.as_str().into());
                 }
                 self.waiting.extend(self.tracker.note(&note));
             }
-            self.counts.merge(&mut tray.counts, |id, count| self.tracker.count(id, count));
-            self.dropped = self.dropped.saturating_add(std::mem::take(&mut tray.dropped));
+            self.counts.merge(tray.counts(), |id, count| self.tracker.count(id, count));
+            self.dropped = self.dropped.saturating_add(tray.take_dropped());
         });
         let (counts, waiting) = (&self.counts, &mut self.waiting);
         self.labels.retain(|&id, _| counts.holds(id));
