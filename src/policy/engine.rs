@@ -133,7 +133,8 @@ impl<C> PolicyBuilder<C> {
         PolicyBuilder { rules, clock: Choice::Given(clock), seed, events }
     }
 
-    /// Has the policy note what [`Policy::drain_events`], [`Policy::offenders`] and [`Policy::counts`] tell; it notes nothing unless told.
+    /// Has the policy note what [`Policy::drain_events`], [`Policy::offenders`] and [`Policy::counts`] tell; it notes nothing unless
+    /// told. It takes about 800 kB for that, and 3 MB at most where many keys are refused and somebody drains.
     pub fn events(mut self, settings: EventSettings) -> Self {
         self.events = Some(settings);
         self
@@ -224,7 +225,38 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         Some(Key::new(&ruling.rule.key, request, &book.digests).to_string())
     }
 
-    /// Gives `out` what has happened since the last call. Nothing where [`PolicyBuilder::events`] was not called.
+    /// Gives `out` what has happened since the last call, in the order of time. Nothing where [`PolicyBuilder::events`] was not called.
+    ///
+    /// A check leaves what it has seen in a tray, and waits for nobody; what becomes of it is found out here, by whoever calls: a task of the
+    /// program's, a few times a second. Each [kind](super::EventKind) is told once for a key, a limit and a period. The period is the
+    /// window's, or the time in which the bucket fills; a second where that is shorter.
+    ///
+    /// Memory is bounded, and what it has no room for is dropped and [counted](Counts::events_dropped): between two calls a tray takes 48 answers of
+    /// keys that are new to it and 48 of those that come often (there are eight trays, and a thread has one); periods of 4 096 keys are kept at a time; and 8 192 events, if
+    /// they are not drained. A key that was dropped is told of when it is refused again. [`Event::refused`] is exact for keys that are told of, as long as between two
+    /// calls a tray sees fewer different keys than it has places where they fall (2 048 in all); else it may be too low.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::policy::{EventKind, EventSettings, KeyPart, Policy, Request, Rule, Rules};
+    /// use tidegate::{Limit, Manual, Rate};
+    ///
+    /// let bucket = Limit::bucket(Rate::per_second(1), 5);
+    /// let rules = Rules { rules: vec![Rule::new("sync", vec![KeyPart::User], vec![bucket])], ..Rules::default() };
+    /// let clock = Manual::new();
+    /// let policy = Policy::builder(rules).clock(clock.clone()).events(EventSettings::new()).build()?;
+    ///
+    /// let request = Request::new("sync").user("partner-7");
+    /// assert_eq!((0..40).filter(|_| policy.check(&request).is_allowed()).count(), 5);
+    /// let mut told = Vec::new();
+    /// policy.drain_events(|event| told.push(event));
+    /// assert_eq!(told[0].to_string(), "warned by sync: partner-7, 4 of 5 used in 5s");
+    /// assert_eq!(told[1].to_string(), "refused by sync: partner-7, 5 of 5 used in 5s, 35 refused, retry after 1s");
+    ///
+    /// clock.advance(Duration::from_secs(5));
+    /// policy.drain_events(|event| assert_eq!((event.kind, event.refused), (EventKind::Recovered, 35)));
+    /// # Ok::<(), tidegate::policy::PolicyError>(())
+    /// ```
     pub fn drain_events(&self, out: impl FnMut(Event)) {
         let Some(noted) = &self.noted else { return };
         let events = {
@@ -234,14 +266,22 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         events.into_iter().for_each(out);
     }
 
-    /// The keys that are refused most, `count` of them at most, most first. None where [`PolicyBuilder::events`] was not called.
+    /// The keys that are refused most now, `count` of them at most, most first: of each key under each limit, refusals of the last
+    /// minute or so, for every minute after the first call all that was counted before weighs half. None where
+    /// [`PolicyBuilder::events`] was not called.
+    ///
+    /// Counts are kept for some 2 048 keys, in sets of four, on which keys fall by their hash. How often a key was refused lies between
+    /// [`refused_least`](Offender::refused_least) and [`refused_most`](Offender::refused_most), but for [refusals that were not
+    /// seen](Counts::refusals_unseen); the two differ by a fifth of what fell on the key's set at most, and not at all as long
+    /// as there is room for all.
     pub fn offenders(&self, count: usize) -> Vec<Offender> {
         let Some(noted) = &self.noted else { return Vec::new() };
         let guard = pin();
         self.current.get(&guard).offenders(noted, &self.names, &self.clock, count)
     }
 
-    /// What was counted so far; `None` where [`PolicyBuilder::events`] was not called.
+    /// What was counted since the policy was built; `None` where [`PolicyBuilder::events`] was not called. Checks and refusals are
+    /// exact, and go on over reloads by the rule's name. A [`charge`](Self::charge) is no check.
     pub fn counts(&self) -> Option<Counts> {
         let noted = self.noted.as_ref()?;
         let guard = pin();
