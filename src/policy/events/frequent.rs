@@ -93,9 +93,15 @@ impl Frequent {
 
     #[inline(always)]
     fn set(&self, id: u64) -> &Set {
+        &self.sets[self.number(id)]
+    }
+
+    /// The number of the set that an id falls on.
+    #[inline(always)]
+    fn number(&self, id: u64) -> usize {
         #[expect(clippy::cast_possible_truncation, reason = "the low bits are all that is wanted")]
         let low = id as usize;
-        &self.sets[low & (self.sets.len() - 1)]
+        low & (self.sets.len() - 1)
     }
 
     /// Counts an id. A weight of 0 has it held until another needs its place.
@@ -228,7 +234,7 @@ mod tests {
                     step => {
                         if step % 2 == 0 { &sketch } else { &other }.add(id, weight, 0);
                         *truth.entry(id).or_default() += weight as f64;
-                        *all.entry(id as usize & (sketch.sets.len() - 1)).or_default() += weight;
+                        *all.entry(sketch.number(id)).or_default() += weight;
                     }
                 }
             }
