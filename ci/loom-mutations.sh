@@ -112,6 +112,13 @@ mutate "a stall is counted by everyone who meets it" src/time/shared.rs \
     's/if self\.advance\(seen, now, next_state\) && state == RUNNING/let _ = self.advance(seen, now, next_state); if state == RUNNING/' \
     a_stall_is_healed_once
 
+mutate "who lets go of a tray publishes nothing" src/hold.rs \
+    's/self\.0\.0\.store\(0, Ordering::Release\)/self.0.0.store(0, Ordering::Relaxed)/' \
+    what_is_done_while_it_is_had_is_not_lost
+mutate "who does not get a tray lets go of it" src/hold.rs \
+    's/held\.is_ok\(\)\.then\(\|\| Held\(self\)\)/held.is_ok().then_some(Held(self))/' \
+    what_is_done_while_it_is_had_is_not_lost
+
 slots=src/table/slots
 mutate "the fingerprint word is not read again after the exchange" $slots/mod.rs \
     's/slot\.fingerprint\.load\(Ordering::Acquire\) == before\n/{ let _ = (slot, before); true }\n/' \

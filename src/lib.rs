@@ -8,6 +8,8 @@ mod answer;
 mod decision;
 mod error;
 mod exact;
+#[cfg(any(feature = "policy", tidegate_loom))]
+mod hold;
 #[cfg(feature = "http")]
 pub mod http;
 mod limit;
@@ -53,6 +55,8 @@ pub mod contract {}
 /// stability.
 #[doc(hidden)]
 pub mod internals {
+    #[cfg(any(feature = "policy", tidegate_loom))]
+    pub use crate::hold::{Held, Hold};
     pub use crate::stagger::{Refused, Stagger};
     pub use crate::sync::{AtomicU64, Ordering, Padded};
     #[cfg(feature = "snapshot")]

@@ -27,7 +27,7 @@ const ROWS: [&[&str]; 12] = [
     &["answer", "receipt"],
     &["stagger", "word"],
     &["limit", "time"],
-    &["error", "decision", "sync", "queue"],
+    &["error", "decision", "hold", "sync", "queue"],
 ];
 
 /// What only one module and those below it may name, and the module's path; of two that may, with a space between.

@@ -20,8 +20,9 @@ use super::frequent::{Added, Frequent};
 use super::label::Label;
 use super::tallies::Tallies;
 use crate::answer::{Denied, Pass};
+use crate::hold::{Held, Hold};
 use crate::policy::shares::thread_number;
-use crate::sync::{AtomicU64, Ordering, Padded, Tally};
+use crate::sync::{Ordering, Padded, Tally};
 
 /// Trays; more would only be needed by more cores that refuse at the same instant.
 const TRAYS: usize = 8;
@@ -95,23 +96,25 @@ pub(crate) struct Note {
 }
 
 /// What threads leave, one at a time.
-pub(super) struct Tray {
-    /// Not 0 while a thread has it.
-    held: AtomicU64,
-    pub(super) counts: Frequent,
+struct Tray {
+    hold: Hold,
+    counts: Frequent,
     /// Locked by who holds the tray alone.
     notes: Mutex<Vec<Note>>,
     /// Notes that there was no room for.
-    pub(super) dropped: Tally,
+    dropped: Tally,
 }
 
 /// A tray, held until this is dropped.
-pub(super) struct Held<'a>(&'a Tray);
+pub(super) struct HeldTray<'a> {
+    tray: &'a Tray,
+    _held: Held<'a>,
+}
 
 impl Tray {
     fn new() -> Self {
         Self {
-            held: AtomicU64::new(0),
+            hold: Hold::new(),
             counts: Frequent::new(IDS),
             notes: Mutex::new(Vec::with_capacity(TRAY_NOTES)),
             dropped: Tally::new(0),
@@ -120,37 +123,26 @@ impl Tray {
 
     /// The tray, if nobody has it.
     #[inline(always)]
-    fn hold(&self) -> Option<Held<'_>> {
-        // ORDERING: Acquire pairs with the Release in `Held`'s drop: who holds it sees what the one before left.
-        let held = self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-        // Not made where it is not held: dropping it lets go.
-        held.is_ok().then(|| Held(self))
+    fn hold(&self) -> Option<HeldTray<'_>> {
+        Some(HeldTray { tray: self, _held: self.hold.attempt()? })
     }
 }
 
-impl Drop for Held<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // ORDERING: Release pairs with the Acquire in `Tray::hold`.
-        self.0.held.store(0, Ordering::Release);
-    }
-}
-
-impl Held<'_> {
+impl HeldTray<'_> {
     #[inline(always)]
     pub(super) fn counts(&self) -> &Frequent {
-        &self.0.counts
+        &self.tray.counts
     }
 
     /// Its notes, which nobody else asks for now. Who panicked with them in hand has left some of them, each whole.
     pub(super) fn notes(&self) -> MutexGuard<'_, Vec<Note>> {
-        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tray.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many notes there was no room for since this was last asked.
     pub(super) fn take_dropped(&self) -> u64 {
         // ORDERING: Relaxed: whoever holds the tray sees what the one before left.
-        self.0.dropped.swap(0, Ordering::Relaxed)
+        self.tray.dropped.swap(0, Ordering::Relaxed)
     }
 
     #[inline(never)]
@@ -160,7 +152,7 @@ impl Held<'_> {
             notes.push(note());
         } else {
             // ORDERING: Relaxed: as in `take_dropped`.
-            self.0.dropped.fetch_add(1, Ordering::Relaxed);
+            self.tray.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -225,19 +217,19 @@ impl Desk {
 
     /// A tray that is free, the thread's own if it is.
     #[inline(always)]
-    fn free(&self) -> Option<Held<'_>> {
+    fn free(&self) -> Option<HeldTray<'_>> {
         let own = thread_number();
         self.trays[own % TRAYS].0.hold().or_else(|| self.another(own))
     }
 
     #[cold]
     #[inline(never)]
-    fn another(&self, own: usize) -> Option<Held<'_>> {
+    fn another(&self, own: usize) -> Option<HeldTray<'_>> {
         (1..TRAYS).find_map(|next| self.trays[(own + next) % TRAYS].0.hold())
     }
 
     /// Visits each tray in turn. Of the host alone.
-    pub(super) fn visit(&self, mut visit: impl FnMut(Held<'_>)) {
+    pub(super) fn visit(&self, mut visit: impl FnMut(HeldTray<'_>)) {
         for tray in &self.trays {
             let held = loop {
                 match tray.0.hold() {
