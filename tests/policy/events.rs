@@ -106,6 +106,20 @@ fn who_is_refused_once_is_refused_and_recovers() {
     assert_eq!(short(&drained(&policy)), [(EventKind::Recovered, "ada".to_owned(), 0, 1)]);
 }
 
+/// Bug class: what is noted last of a key stands for all that is told of it.
+#[test]
+fn a_refusal_says_why_though_requests_pass_after_it() {
+    let (policy, clock) = told(by_user(&[Limit::bucket(Rate::per_second(1), 5)]));
+    (0..5).for_each(|_| drop(policy.check(&ADA)));
+    assert_eq!(short(&drained(&policy)), [(EventKind::Warned, "ada".to_owned(), 4, 0)]);
+    assert!(!policy.check(&ADA).is_allowed());
+    clock.advance(SECOND);
+    assert!(policy.check(&ADA).is_allowed());
+    let events = drained(&policy);
+    assert_eq!(short(&events), [(EventKind::Refused, "ada".to_owned(), 5, 1)]);
+    assert_eq!((events[0].reason, events[0].retry_after), (Some(Reason::Exhausted), Some(SECOND)));
+}
+
 #[test]
 fn a_limit_without_room_for_the_cost_says_so() {
     let dear = Rule {

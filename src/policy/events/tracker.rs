@@ -81,7 +81,10 @@ impl Tracker {
             warned_until_ns: 0,
             refusing: None,
         });
-        tracked.facts = facts;
+        // Of one who is refused the refusal is told, whatever passed meanwhile.
+        if answer.is_err() || tracked.refusing.is_none() {
+            tracked.facts = facts;
+        }
         let ends_ns = ns.saturating_add(saturating_ns(facts.ends_after.max(PERIOD_MIN)));
         match (answer, &tracked.refusing) {
             (Err(_), None) => {
