@@ -16,7 +16,7 @@ use super::served::{Answer, Server};
 
 /// Between two requests of a calm device: less than a rule lets it.
 const CALM: Duration = Duration::from_millis(1200);
-/// Between an answer and the next request of one that storms: 48 times as often.
+/// Between an answer and the next request of one that storms: nearly 48 times as often.
 const STORM: Duration = Duration::from_millis(25);
 
 /// Rules that a calm device meets, and a calm partner of three.

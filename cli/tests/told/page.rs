@@ -44,7 +44,7 @@ async fn a_message_has_what_its_page_names_and_nothing_more() {
     let receiver = Receiver::start(|_| Say::Status(200)).await;
     let setting = Setting::new(RULES, "offenders = true").endpoint("all", &receiver, "interval_s = 0.05");
     let server = setting.start();
-    let refused = storm(&server, Storm::Requests(120)).await;
+    let refused = storm(&server, Storm::Requests(140)).await;
     let recovered = || {
         let messages = receiver.accepted();
         let events = messages.iter().flat_map(Message::events);
