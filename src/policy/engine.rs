@@ -258,10 +258,43 @@ impl<C: Clock + Clone + 'static> Policy<C> {
     /// # Ok::<(), tidegate::policy::PolicyError>(())
     /// ```
     pub fn drain_events(&self, out: impl FnMut(Event)) {
+        self.drain(out, false);
+    }
+
+    /// The same for a host that ends, and asks no more: refusals that no event has told of yet are told too, as
+    /// [`EventKind::StillRefusing`](crate::policy::EventKind::StillRefusing) of a period that is not over. Then [`Event::refused`] of a key's
+    /// events, but those that it has recovered, are together what it was refused.
+    ///
+    /// ```
+    /// use tidegate::policy::{EventKind, EventSettings, Policy, Request, Rules};
+    ///
+    /// let rules = r#"rule = [{ name = "profile", key = "user", limit = { rate = "1/m", burst = 3 } }]"#;
+    /// let policy = Policy::builder(Rules::from_toml(rules, "limits.toml")?).events(EventSettings::new()).build()?;
+    /// let ask = |times| (0..times).for_each(|_| drop(policy.check(&Request::new("x").user("ada"))));
+    /// let mut refused = Vec::new();
+    /// let mut tell = |event: tidegate::policy::Event| {
+    ///     if event.kind != EventKind::Warned {
+    ///         refused.push((event.kind, event.refused));
+    ///     }
+    /// };
+    /// ask(5);
+    /// policy.drain_events(&mut tell);
+    /// // The next summary would come in three minutes.
+    /// ask(4);
+    /// policy.drain_events(&mut tell);
+    /// policy.drain_last_events(&mut tell);
+    /// assert_eq!(refused, [(EventKind::Refused, 2), (EventKind::StillRefusing, 4)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn drain_last_events(&self, out: impl FnMut(Event)) {
+        self.drain(out, true);
+    }
+
+    fn drain(&self, out: impl FnMut(Event), is_last: bool) {
         let Some(noted) = &self.noted else { return };
         let events = {
             let guard = pin();
-            self.current.get(&guard).drain_events(noted, &self.names, &self.clock)
+            self.current.get(&guard).drain_events(noted, &self.names, &self.clock, is_last)
         };
         events.into_iter().for_each(out);
     }

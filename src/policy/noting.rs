@@ -106,9 +106,11 @@ impl<C: Clock> Book<C> {
         self.rules.iter().map(|ruling| (ruling.noting.named.number, ruling)).collect()
     }
 
-    /// See [`Policy::drain_events`](super::Policy::drain_events).
-    pub(super) fn drain_events(&self, noted: &Noted, names: &Names, clock: &C) -> Vec<Event> {
-        noted.drain(&Numbered { book: self, rules: self.numbered(), clock }, |number| names.name(number))
+    /// See [`Policy::drain_events`](super::Policy::drain_events) and, for `is_last`,
+    /// [`drain_last_events`](super::Policy::drain_last_events).
+    pub(super) fn drain_events(&self, noted: &Noted, names: &Names, clock: &C, is_last: bool) -> Vec<Event> {
+        let rules = Numbered { book: self, rules: self.numbered(), clock };
+        noted.drain(&rules, |number| names.name(number), is_last)
     }
 
     /// See [`Policy::offenders`](super::Policy::offenders).

@@ -106,6 +106,51 @@ fn who_is_refused_once_is_refused_and_recovers() {
     assert_eq!(short(&drained(&policy)), [(EventKind::Recovered, "ada".to_owned(), 0, 1)]);
 }
 
+/// Bug class: what is noted last of a key stands for all that is told of it.
+#[test]
+fn a_refusal_says_why_though_requests_pass_after_it() {
+    let (policy, clock) = told(by_user(&[Limit::bucket(Rate::per_second(1), 5)]));
+    (0..5).for_each(|_| drop(policy.check(&ADA)));
+    assert_eq!(short(&drained(&policy)), [(EventKind::Warned, "ada".to_owned(), 4, 0)]);
+    assert!(!policy.check(&ADA).is_allowed());
+    clock.advance(SECOND);
+    assert!(policy.check(&ADA).is_allowed());
+    let events = drained(&policy);
+    assert_eq!(short(&events), [(EventKind::Refused, "ada".to_owned(), 5, 1)]);
+    assert_eq!((events[0].reason, events[0].retry_after), (Some(Reason::Exhausted), Some(SECOND)));
+}
+
+/// Bug class: a host that ends in the middle of a period tells nobody of the refusals in it.
+#[test]
+fn the_last_events_tell_what_no_event_has_told() {
+    let (policy, clock) =
+        told(by_user(&[Limit::window(Window::new(1, MINUTE)).align(Alignment::FirstRequest)]));
+    let ask = |times| (0..times).for_each(|_| drop(policy.check(&ADA)));
+    let last = || {
+        let mut events = Vec::new();
+        policy.drain_last_events(|event| events.push(event));
+        let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.refused)).collect();
+        kinds
+    };
+    assert_eq!(last(), []);
+    ask(3);
+    assert_eq!(last(), [(EventKind::Warned, 0), (EventKind::Refused, 2)]);
+    assert_eq!(last(), [], "all is told");
+    ask(5);
+    clock.advance(20 * SECOND);
+    assert_eq!(drained(&policy), []);
+    assert_eq!(last(), [(EventKind::StillRefusing, 5)]);
+    ask(1);
+    // The period goes on, and ends when it would have ended.
+    clock.advance(40 * SECOND - Duration::from_nanos(1));
+    assert_eq!(drained(&policy), []);
+    clock.advance(Duration::from_nanos(1));
+    let refused: Vec<_> = drained(&policy).iter().map(|event| (event.kind, event.refused)).collect();
+    assert_eq!(refused, [(EventKind::StillRefusing, 1)]);
+    clock.advance(MINUTE);
+    assert_eq!(last(), [(EventKind::Recovered, 8)]);
+}
+
 #[test]
 fn a_limit_without_room_for_the_cost_says_so() {
     let dear = Rule {

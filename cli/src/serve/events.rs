@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate::policy::Event;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::App;
@@ -16,13 +17,17 @@ pub(super) async fn tell(app: Arc<App>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        drain(&app);
+        app.policy.drain_events(|event| told(&app, &event));
+        #[cfg(feature = "webhook")]
+        if let Some(webhooks) = &app.webhooks {
+            webhooks.log();
+        }
     }
 }
 
-/// Tells what nobody has told yet; webhooks have so long for it at most.
+/// Tells what nobody has told yet, of periods that are not over too; webhooks have so long for it at most.
 pub(super) async fn end(app: &App, within: Duration) {
-    drain(app);
+    app.policy.drain_last_events(|event| told(app, &event));
     app.events.end();
     #[cfg(feature = "webhook")]
     if let Some(webhooks) = &app.webhooks {
@@ -32,16 +37,10 @@ pub(super) async fn end(app: &App, within: Duration) {
     let _ = within;
 }
 
-fn drain(app: &App) {
-    app.policy.drain_events(|event| {
-        app.events.tell(&event);
-        #[cfg(feature = "webhook")]
-        if let Some(webhooks) = &app.webhooks {
-            webhooks.send(&event);
-        }
-    });
+fn told(app: &App, event: &Event) {
+    app.events.tell(event);
     #[cfg(feature = "webhook")]
     if let Some(webhooks) = &app.webhooks {
-        webhooks.log();
+        webhooks.send(event);
     }
 }

@@ -115,6 +115,17 @@ struct App {
     stopping: connection::Stopping,
 }
 
+impl App {
+    /// Endpoints that are told what happened.
+    fn webhook_endpoints(&self) -> usize {
+        #[cfg(feature = "webhook")]
+        let endpoints = self.webhooks.as_ref().map_or(0, webhooks::Telling::endpoints);
+        #[cfg(not(feature = "webhook"))]
+        let endpoints = 0;
+        endpoints
+    }
+}
+
 /// Serves until a signal stops it; the status to end with.
 ///
 /// # Errors
@@ -170,7 +181,8 @@ fn serve(runtime: &Runtime, settings: Settings) -> Result<u8, String> {
         let address = listener.local_addr().map_err(unbound)?;
         let from = policy_name(file.as_deref());
         let offenders = if app.admin_token.is_some() { "with the token" } else { "off" };
-        tracing::info!(%address, policy = from, rules = count, connections_max = bounds.connections_max, offenders, "listening");
+        let webhooks = app.webhook_endpoints();
+        tracing::info!(%address, policy = from, rules = count, connections_max = bounds.connections_max, offenders, webhooks, "listening");
         // Nobody need read it.
         _ = writeln!(io::stdout(), "http://{address}");
         let watch = match &file {

@@ -191,6 +191,7 @@ impl Server {
     /// A client that speaks HTTP/2 at once.
     pub(crate) async fn http2(&self) -> http2::SendRequest<Full<Bytes>> {
         let stream = tokio::net::TcpStream::connect(self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         let (sender, connection) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);

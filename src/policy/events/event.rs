@@ -15,7 +15,7 @@ pub enum EventKind {
     /// A request was refused, the first since the key was last [recovered](Self::Recovered).
     Refused,
     /// A period is over in which requests were refused; how many, [`Event::refused`] tells. Not for the first of them before its period
-    /// is over.
+    /// is over. [`Policy::drain_last_events`](crate::policy::Policy::drain_last_events) tells of one that is not over too.
     StillRefusing,
     /// A whole period has gone by without a refusal.
     Recovered,

@@ -69,11 +69,16 @@ impl Noted {
         act(&mut summed)
     }
 
-    /// What has happened since the last call, in the order of time.
-    pub(crate) fn drain(&self, rules: &impl InForce, name: impl Fn(u32) -> Arc<str>) -> Vec<Event> {
+    /// What has happened since the last call, in the order of time; if it `is_last`, also what a later one would tell of until now.
+    pub(crate) fn drain(
+        &self,
+        rules: &impl InForce,
+        name: impl Fn(u32) -> Arc<str>,
+        is_last: bool,
+    ) -> Vec<Event> {
         let (now_ns, unix) = rules.now();
         let mut happened = self.with_summed(now_ns, |summed| {
-            summed.sweep(now_ns, rules);
+            summed.sweep(now_ns, rules, is_last);
             std::mem::take(&mut summed.waiting)
         });
         happened.sort_by_key(|happened| happened.ns);
@@ -179,10 +184,10 @@ impl Summed {
         self.bound();
     }
 
-    fn sweep(&mut self, now_ns: u64, rules: &impl InForce) {
+    fn sweep(&mut self, now_ns: u64, rules: &impl InForce, is_last: bool) {
         let waiting = &mut self.waiting;
         let now = |subject| rules.standing(subject).map(Facts::standing);
-        self.tracker.sweep(now_ns, now, |happened| waiting.push(happened));
+        self.tracker.sweep(now_ns, is_last, now, |happened| waiting.push(happened));
     }
 
     /// Drops what nobody drains.

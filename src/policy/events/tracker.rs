@@ -81,7 +81,10 @@ impl Tracker {
             warned_until_ns: 0,
             refusing: None,
         });
-        tracked.facts = facts;
+        // Of one who is refused the refusal is told, whatever passed meanwhile.
+        if answer.is_err() || tracked.refusing.is_none() {
+            tracked.facts = facts;
+        }
         let ends_ns = ns.saturating_add(saturating_ns(facts.ends_after.max(PERIOD_MIN)));
         match (answer, &tracked.refusing) {
             (Err(_), None) => {
@@ -118,10 +121,12 @@ impl Tracker {
         }
     }
 
-    /// Tells of periods that are over. `now` says how a key stands, if its limit is still there.
+    /// Tells of periods that are over; if it `is_last`, also of refusals in one that is not. `now` says how a key stands, if its limit is
+    /// still there.
     pub(super) fn sweep(
         &mut self,
         now_ns: u64,
+        is_last: bool,
         now: impl Fn(Subject) -> Option<Facts>,
         mut tell: impl FnMut(Happened),
     ) {
@@ -131,7 +136,8 @@ impl Tracker {
                 return now_ns < tracked.warned_until_ns && facts.is_some();
             };
             // Where the limit has gone with a reload nobody is refused by it any more.
-            if facts.is_some() && now_ns < refusing.ends_ns {
+            let is_over = now_ns >= refusing.ends_ns;
+            if facts.is_some() && !is_over && !(is_last && refusing.refused > 0) {
                 return true;
             }
             let refused = std::mem::take(&mut refusing.refused);
@@ -141,7 +147,7 @@ impl Tracker {
             };
             if kind == EventKind::Recovered {
                 tracked.refusing = None;
-            } else {
+            } else if is_over {
                 refusing.next_period(now_ns, facts.map_or(tracked.facts.period, |facts| facts.period));
             }
             tracked.facts = facts.unwrap_or_else(|| tracked.facts.unused());

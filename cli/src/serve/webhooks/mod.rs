@@ -35,6 +35,11 @@ impl Telling {
         Ok(Self { logged: Mutex::new(webhooks.endpoints()), webhooks })
     }
 
+    /// How many there are.
+    pub(super) fn endpoints(&self) -> usize {
+        self.webhooks.endpoints().len()
+    }
+
     /// Has an event told to whom it concerns. Waits for nobody.
     pub(super) fn send(&self, event: &Event) {
         self.webhooks.send(event);
@@ -44,11 +49,15 @@ impl Telling {
     pub(super) async fn stop(&self, within: Duration) {
         let counts = self.webhooks.stop(within).await;
         self.log();
-        let (delivered, events_lost) = (counts.delivered, counts.events_lost_at_stop);
+        let (messages_delivered, events_lost) = (counts.delivered, counts.events_lost_at_stop);
         if events_lost == 0 {
-            tracing::info!(delivered, "webhooks stopped");
+            tracing::info!(messages_delivered, "webhooks stopped");
         } else {
-            tracing::warn!(delivered, events_lost, "webhooks stopped; what was not accepted in time is lost");
+            tracing::warn!(
+                messages_delivered,
+                events_lost,
+                "webhooks stopped; what was not accepted in time is lost"
+            );
         }
     }
 
@@ -66,9 +75,18 @@ fn log(before: &EndpointStatus, now: &EndpointStatus) {
     if now.is_gone && !before.is_gone {
         tracing::warn!(endpoint, "webhook answered 410: it gets nothing more until the next start");
     }
+    let why = now.last_failure.as_deref().map(printable);
     let messages = now.counts.given_up - before.counts.given_up;
     if messages > 0 {
-        let why = now.last_failure.as_deref().map(printable);
-        tracing::warn!(endpoint, messages, why, "webhook given up");
+        let events_lost = now.counts.events_undelivered - before.counts.events_undelivered;
+        tracing::warn!(
+            endpoint,
+            messages,
+            events_lost,
+            why,
+            "webhook message given up; the endpoint gets the next"
+        );
+    } else if before.last_failure.is_none() && why.is_some() && !now.is_gone {
+        tracing::warn!(endpoint, why, "webhook attempt failed; it is tried again");
     }
 }
