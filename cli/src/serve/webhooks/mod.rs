@@ -78,7 +78,7 @@ fn log(before: &EndpointStatus, now: &EndpointStatus) {
     let why = now.last_failure.as_deref().map(printable);
     let messages = now.counts.given_up - before.counts.given_up;
     if messages > 0 {
-        let events_lost = now.counts.events_undelivered - before.counts.events_undelivered;
+        let events_undelivered = now.counts.events_undelivered - before.counts.events_undelivered;
         tracing::warn!(
             endpoint,
             messages,
