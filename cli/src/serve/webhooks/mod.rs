@@ -82,7 +82,7 @@ fn log(before: &EndpointStatus, now: &EndpointStatus) {
         tracing::warn!(
             endpoint,
             messages,
-            events_lost,
+            events_undelivered,
             why,
             "webhook message given up; the endpoint gets the next"
         );
