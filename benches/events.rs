@@ -15,7 +15,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidegate::policy::{EventSettings, KeyPart, Policy, Request, Rule, Rules};
+use tidegate::policy::{EventSettings, KeyPart, Policy, Request, Retry, Rule, Rules};
 use tidegate::{Clock, Limit, Manual, Rate, Window};
 
 const CHECKS: usize = 100_000;
@@ -39,12 +39,18 @@ enum Kind {
     Windows,
     /// A bucket that is used above the threshold.
     NearEnd,
+    /// A bucket whose refused come back one after the other.
+    Staggered,
+    /// A bucket that a reload has changed.
+    Changed,
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 10] = [
     Case { name: "passes", rules: 1, kind: Kind::Bucket, users: 1_000, passes: true },
     Case { name: "passes_windows", rules: 1, kind: Kind::Windows, users: 1_000, passes: true },
     Case { name: "passes_three", rules: 3, kind: Kind::Bucket, users: 1_000, passes: true },
+    Case { name: "passes_staggered", rules: 1, kind: Kind::Staggered, users: 1_000, passes: true },
+    Case { name: "passes_changed", rules: 1, kind: Kind::Changed, users: 1_000, passes: true },
     Case { name: "passes_near_end", rules: 1, kind: Kind::NearEnd, users: 1, passes: true },
     Case { name: "refused_one_key", rules: 1, kind: Kind::Bucket, users: 1, passes: false },
     Case { name: "refused_windows", rules: 1, kind: Kind::Windows, users: 1, passes: false },
@@ -57,7 +63,9 @@ impl Case {
         let most = if self.passes { 1_000_000_000 } else { 1 };
         let hour = Duration::from_secs(3_600);
         match self.kind {
-            Kind::Bucket | Kind::NearEnd => Limit::bucket(Rate::per_hour(1), most),
+            Kind::Bucket | Kind::NearEnd | Kind::Staggered | Kind::Changed => {
+                Limit::bucket(Rate::per_hour(1), most)
+            }
             Kind::Windows if self.passes => {
                 Limit::burst_sustain(Window::new(most / 1_000, hour), Window::new(most / 1_000, 20 * hour))
             }
@@ -69,11 +77,19 @@ impl Case {
     fn policy<C: Clock + Clone + 'static>(&self, clock: C, told: bool, users: &[String]) -> Policy<C> {
         let rule = |number| Rule {
             max_keys: 2 * self.users.max(500),
+            retry: (self.kind == Kind::Staggered).then_some(Retry::Staggered),
             ..Rule::new(format!("rule-{number}"), vec![KeyPart::User, KeyPart::Title], vec![self.limit()])
         };
         let rules = Rules { rules: (0..self.rules).map(rule).collect(), ..Rules::default() };
         let builder = Policy::builder(rules).clock(clock).seed(7);
         let policy = if told { builder.events(EventSettings::new()) } else { builder }.build().unwrap();
+        if self.kind == Kind::Changed {
+            let mut rules = policy.rules();
+            rules
+                .iter_mut()
+                .for_each(|rule| rule.limits = vec![Limit::bucket(Rate::per_hour(1), 900_000_000)]);
+            policy.replace(Rules { rules, ..Rules::default() }).unwrap();
+        }
         for user in users {
             let used = if self.kind == Kind::NearEnd { 900_000_000 } else { 1 };
             _ = policy.charge(&request(user), used);

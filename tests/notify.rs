@@ -172,3 +172,22 @@ fn what_happened_to_a_key_is_a_line_each() {
     assert_eq!(told, ["warned", "refused", "recovered"], "{text}");
     assert_eq!((&lines[1]["refused"], &lines[1]["key"]), (&2.into(), &"ada\\n".into()), "{text}");
 }
+
+/// A shadow rule has refused nobody, also when it is put in force, and when it only watches again.
+#[test]
+fn what_was_watched_since_the_last_scrape_is_no_refusal() {
+    let rules = |shadow: bool| {
+        let text = format!(
+            "[[rule]]\nname = \"user\"\nkey = \"user\"\nshadow = {shadow}\nlimit = {{ rate = \"1/h\", burst = 1 }}\n"
+        );
+        tidegate::policy::Rules::from_toml(&text, "limits.toml").unwrap()
+    };
+    let policy =
+        Policy::builder(rules(true)).clock(Manual::new()).events(EventSettings::new()).build().unwrap();
+    let (kept, metrics) = (Kept::default(), Metrics::new());
+    with_local_recorder(&kept, || metrics.publish(&policy));
+    (0..6).for_each(|_| assert!(policy.allow(&Request::new("x").user("ada"))));
+    policy.replace(rules(false)).unwrap();
+    with_local_recorder(&kept, || metrics.publish(&policy));
+    assert_eq!(kept.count(REFUSALS), 0, "nobody was refused");
+}

@@ -269,10 +269,9 @@ impl Told {
     fn limit(&mut self, rule: &RuleCounts, limit: &LimitCounts, labels: &[Label]) {
         let family = if rule.is_shadow { &SHADOW_REFUSALS } else { &REFUSALS };
         for (at, &(window, count)) in limit.refusals.iter().enumerate() {
-            // A rule that is put in force has not refused what it only watched, and a limit that is now another has not refused
-            // what the one in its place did.
+            // A limit that is now another has not refused what the one in its place did.
             let place = Label::new("place", at.to_string());
-            let refused = Key::from_parts(REFUSALS.name, [labels, &[place]].concat());
+            let refused = Key::from_parts(family.name, [labels, &[place]].concat());
             let more = self.more(refused, count);
             let window = Label::from_static_parts("window", window.as_str());
             self.add(family, [labels, &[window]].concat(), more);
@@ -331,7 +330,9 @@ impl Told {
         let round = self.rounds;
         self.counters.retain(|_, series| series.round == round);
         // What a rule has refused the policy knows for as long as it lives, also when the rule comes back.
-        self.before.retain(|key, series| series.round == round || key.name() == REFUSALS.name);
+        self.before.retain(|key, series| {
+            series.round == round || [REFUSALS.name, SHADOW_REFUSALS.name].contains(&key.name())
+        });
         self.gauges.retain(|_, series| {
             let is_known = series.round == round;
             if !is_known {

@@ -72,7 +72,7 @@ impl<C: Clock + Clone> Book<C> {
             changes.add(&rule.name, change);
             let alike = rulings.iter().position(|other| has_same_key(&other.rule, &rule));
             let key_number = alike.unwrap_or(rulings.len());
-            let noting = Noting::new(&making.names, &rule.name, rule.warn_percent, &limiters);
+            let noting = Noting::new(&making.names, &rule, &limiters);
             rulings.push(Ruling {
                 exemptions: Exemptions::new(&rule.exempt),
                 key_number,

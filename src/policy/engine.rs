@@ -160,7 +160,7 @@ impl<C: Clock + Clone + 'static> PolicyBuilder<C> {
         };
         // By itself one that nobody can guess.
         let seed = self.seed.unwrap_or_else(|| Hashing::random().seeds()[0]);
-        let names = Arc::new(Names::default());
+        let names = Arc::new(Names::new(self.events.is_some()));
         let making =
             Making { clock: clock.clone(), seed, digests: Hashing::seeded(seed), names: Arc::clone(&names) };
         let (book, _, _) = Book::new(self.rules, &making, None)?;
@@ -190,7 +190,8 @@ impl<C: Clock + Clone + 'static> Policy<C> {
 
     /// Whether the request may go on; counts it as [`check`](Self::check) does, and costs less, for no verdict is made.
     /// A refusal takes no place where the refused are [staggered](super::Retry::Staggered), but under
-    /// [`Counting::AllOrNothing`](super::Counting::AllOrNothing) it does.
+    /// [`Counting::AllOrNothing`](super::Counting::AllOrNothing) it does. A policy with [events](PolicyBuilder::events) makes the verdict all the
+    /// same, and then it does too.
     #[inline]
     #[must_use = "a request that is not allowed must not go on"]
     pub fn allow(&self, request: &Request<'_>) -> bool {
@@ -296,7 +297,9 @@ impl<C: Clock + Clone + 'static> Policy<C> {
             let guard = pin();
             self.current.get(&guard).drain_events(noted, &self.names, &self.clock, is_last)
         };
-        events.into_iter().for_each(out);
+        // Where `out` panics, what is left is lost, and counted.
+        let mut telling = Telling { events: events.into_iter(), noted };
+        telling.events.by_ref().for_each(out);
     }
 
     /// The keys that are refused most now, `count` of them at most, most first: of each key under each limit, refusals of the last
@@ -362,6 +365,20 @@ impl<C: Clock + Clone + 'static> Policy<C> {
         }
         self.current.replace(book);
         Ok(changes)
+    }
+}
+
+/// Events on their way to the host.
+struct Telling<'a> {
+    events: std::vec::IntoIter<Event>,
+    noted: &'a Noted,
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        if !self.events.as_slice().is_empty() {
+            self.noted.drop_drained(self.events.len());
+        }
     }
 }
 

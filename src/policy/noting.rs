@@ -11,6 +11,7 @@ use super::events::{
 };
 use super::key::Key;
 use super::request::Request;
+use super::rule::Rule;
 use super::verdict::{Answer, Verdict};
 use crate::answer::{Pass, Standing};
 use crate::limiter::Limiter;
@@ -25,9 +26,12 @@ pub(super) struct Noting {
 }
 
 impl Noting {
-    pub(super) fn new<C>(names: &Names, name: &str, warn_percent: u8, limiters: &[Arc<Limiter<C>>]) -> Self {
-        let threshold = |limiter: &Arc<Limiter<C>>| limiter.core.engine.rule.threshold(warn_percent);
-        Self { named: names.of(name), thresholds: limiters.iter().map(threshold).collect() }
+    pub(super) fn new<C>(names: &Names, rule: &Rule, limiters: &[Arc<Limiter<C>>]) -> Self {
+        let threshold = |limiter: &Arc<Limiter<C>>| limiter.core.engine.rule.threshold(rule.warn_percent);
+        Self {
+            named: names.of(&rule.name, rule.shadow),
+            thresholds: limiters.iter().map(threshold).collect(),
+        }
     }
 }
 
@@ -110,13 +114,13 @@ impl<C: Clock> Book<C> {
     /// [`drain_last_events`](super::Policy::drain_last_events).
     pub(super) fn drain_events(&self, noted: &Noted, names: &Names, clock: &C, is_last: bool) -> Vec<Event> {
         let rules = Numbered { book: self, rules: self.numbered(), clock };
-        noted.drain(&rules, |number| names.name(number), is_last)
+        noted.drain(&rules, |number| names.named(number), is_last)
     }
 
     /// See [`Policy::offenders`](super::Policy::offenders).
     pub(super) fn offenders(&self, noted: &Noted, names: &Names, clock: &C, count: usize) -> Vec<Offender> {
         let rules = Numbered { book: self, rules: self.numbered(), clock };
-        noted.offenders(count, &rules, |number| names.name(number))
+        noted.offenders(count, &rules, |number| names.named(number))
     }
 
     /// See [`Policy::counts`](super::Policy::counts).
@@ -124,7 +128,7 @@ impl<C: Clock> Book<C> {
         let (checks, refusals_unseen) = noted.checks_and_unseen();
         let rule = |ruling: &Ruling<C>| RuleCounts {
             name: Arc::clone(&ruling.noting.named.name),
-            is_shadow: ruling.rule.shadow,
+            is_shadow: ruling.noting.named.is_shadow,
             limits: (ruling.limiters.iter().enumerate())
                 .map(|(number, limiter)| LimitCounts {
                     refusals: ruling.noting.named.refusals.of(number, &limiter.fresh().windows()),
@@ -132,10 +136,11 @@ impl<C: Clock> Book<C> {
                 })
                 .collect(),
         };
+        let in_force = Numbered { book: self, rules: self.numbered(), clock };
         Counts {
             checks,
             rules: self.rules.iter().map(rule).collect(),
-            events_dropped: noted.dropped(clock.precise()),
+            events_dropped: noted.dropped(&in_force),
             refusals_unseen,
         }
     }
@@ -148,18 +153,24 @@ struct Numbered<'b, C> {
     clock: &'b C,
 }
 
+impl<C> Numbered<'_, C> {
+    fn limiter(&self, place: Place) -> Option<&Limiter<C>> {
+        let limiters = &self.rules.get(&place.rule())?.limiters;
+        limiters.get(usize::from(place.limit())).map(|limiter| &**limiter)
+    }
+}
+
 impl<C: Clock> InForce for Numbered<'_, C> {
     fn policy(&self) -> &str {
         self.book.policy_name()
     }
 
-    fn is_shadow(&self, rule: u32) -> Option<bool> {
-        self.rules.get(&rule).map(|ruling| ruling.rule.shadow)
+    fn has(&self, place: Place) -> bool {
+        self.limiter(place).is_some()
     }
 
     fn standing(&self, subject: Subject) -> Option<Standing> {
-        let ruling = self.rules.get(&subject.place.rule())?;
-        Some(ruling.limiters.get(usize::from(subject.place.limit()))?.peek_hashed(subject.hash))
+        Some(self.limiter(subject.place)?.peek_hashed(subject.hash))
     }
 
     fn now(&self) -> (u64, Duration) {

@@ -15,7 +15,7 @@ use super::{common, rule, rule_for, rules};
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn told(rules: Rules) -> (Policy<Manual>, Manual) {
+pub(crate) fn told(rules: Rules) -> (Policy<Manual>, Manual) {
     told_as(rules, EventSettings::new())
 }
 
@@ -25,7 +25,7 @@ fn told_as(rules: Rules, settings: EventSettings) -> (Policy<Manual>, Manual) {
     (policy.unwrap_or_else(|error| panic!("{error}")), clock)
 }
 
-fn drained(policy: &Policy<Manual>) -> Vec<Event> {
+pub(crate) fn drained(policy: &Policy<Manual>) -> Vec<Event> {
     let mut events = Vec::new();
     policy.drain_events(|event| events.push(event));
     events
@@ -39,7 +39,7 @@ fn short(events: &[Event]) -> Vec<(EventKind, String, u64, u64)> {
     events.iter().map(short).collect()
 }
 
-fn by_user(limits: &[Limit]) -> Rules {
+pub(crate) fn by_user(limits: &[Limit]) -> Rules {
     rules(vec![rule("user", vec![KeyPart::User], limits)])
 }
 
@@ -270,14 +270,14 @@ fn what_does_not_fit_is_dropped_and_counted() {
         let request = Request::new("x").user(user);
         (0..2).for_each(|_| drop(policy.check(&request)));
     }
-    // A tray notes 48 answers: 24 users warned and refused.
+    // A tray notes 48 answers, and no warning any more when it has 24: 12 users are warned, and 36 refused.
     assert_eq!(drained(&policy).len(), 48);
     assert_eq!(policy.counts().unwrap().events_dropped, 72);
     // They come again, and are told of then.
-    for user in &users[24..] {
+    for user in &users[36..] {
         _ = policy.check(&Request::new("x").user(user));
     }
-    assert_eq!(drained(&policy).iter().filter(|event| event.kind == EventKind::Refused).count(), 36);
+    assert_eq!(drained(&policy).iter().filter(|event| event.kind == EventKind::Refused).count(), 24);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod common;
 mod errors;
 mod evaluator;
 mod events;
+mod events_attacked;
 mod examples;
 mod naive;
 mod overrides;

@@ -34,8 +34,10 @@ const TRAY_NOTES_NEW: usize = 48;
 const TRAY_NOTES: usize = 96;
 /// So often.
 const OFTEN: u64 = 32;
+/// A tray's notes of warnings, of all of them: who is refused comes first.
+const TRAY_NOTES_WARNED: usize = 24;
 /// In an id: it says that the key has been noted for a warning.
-const WARNED: u64 = 1 << 63;
+pub(super) const WARNED: u64 = 1 << 63;
 
 /// A limit of a rule, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,17 @@ impl Place {
     #[inline]
     pub(super) fn word(self) -> u64 {
         self.0
+    }
+
+    /// Keys of rules that count by the same key have the same hash; this tells them apart.
+    #[inline]
+    fn spread(self) -> u64 {
+        self.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// What of a key's hash stands in its id: the same in all limits.
+    pub(super) fn key_of(self, id: u64) -> u64 {
+        (id ^ self.spread()) & ((1 << 62) - 1)
     }
 
     pub(super) fn of_word(word: u64) -> Self {
@@ -78,10 +91,8 @@ impl Subject {
     /// What the trays and all that follows know it by.
     #[inline]
     pub(super) fn id(&self) -> u64 {
-        // Keys of rules that count by the same key have the same hash.
-        let spread = self.place.word().wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         // No id is 0.
-        (self.hash ^ spread) & !WARNED | 1 << 62
+        (self.hash ^ self.place.spread()) & !WARNED | 1 << 62
     }
 }
 
@@ -204,8 +215,10 @@ impl Desk {
     /// A request passed, and left the key above its threshold. If no tray is free the key's next one tells of it.
     pub(crate) fn warned(&self, subject: Subject, note: impl FnOnce() -> Note) {
         let Some(tray) = self.free() else { return };
-        if tray.counts().add(subject.id() | WARNED, 0, subject.place.word()) == Added::New {
-            tray.note(TRAY_NOTES_NEW, note);
+        match tray.counts().add(subject.id() | WARNED, 0, subject.place.word()) {
+            Added::New => tray.note(TRAY_NOTES_WARNED, note),
+            Added::NoRoom => tray.note(0, note),
+            Added::Before(_) => {}
         }
     }
 
@@ -226,6 +239,11 @@ impl Desk {
     #[inline(never)]
     fn another(&self, own: usize) -> Option<HeldTray<'_>> {
         (1..TRAYS).find_map(|next| self.trays[(own + next) % TRAYS].0.hold())
+    }
+
+    /// Has a key noted the next time that it is refused. Of the host alone.
+    pub(super) fn forget(&self, id: u64) {
+        self.visit(|tray| tray.counts().forget(id));
     }
 
     /// Visits each tray in turn. Of the host alone.

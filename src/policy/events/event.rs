@@ -17,7 +17,8 @@ pub enum EventKind {
     /// A period is over in which requests were refused; how many, [`Event::refused`] tells. Not for the first of them before its period
     /// is over. [`Policy::drain_last_events`](crate::policy::Policy::drain_last_events) tells of one that is not over too.
     StillRefusing,
-    /// A whole period has gone by without a refusal.
+    /// A period is over, and no request was refused since the last event: of a window it has ended, of a bucket the time has passed in
+    /// which it fills, in either case a second at least.
     Recovered,
 }
 
@@ -63,7 +64,8 @@ pub struct Event {
     /// The key as text, as [`Policy::key_of`](crate::policy::Policy::key_of) has it, cut short at 96 bytes; `None` where the
     /// [settings](crate::policy::EventSettings) leave it out.
     pub key: Option<Arc<str>>,
-    /// What tells keys of this process apart where they are not to be told: the same for each event of a key in one rule. It says nothing of the key.
+    /// What tells keys of this process apart where they are not to be told: the same for each event of a key, in all rules that count
+    /// by the same parts. 48 bits; they say nothing of the key.
     pub fingerprint: u64,
     /// The most that the window admits: requests, or units of cost; a bucket's burst.
     pub limit: u64,
@@ -73,7 +75,7 @@ pub struct Event {
     pub used: u64,
     /// What would still pass.
     pub remaining: u64,
-    /// Requests refused: of [`EventKind::StillRefusing`] in the period that is over, of [`EventKind::Recovered`] since the key was first refused, of
+    /// Requests refused, at least (see [`Policy::drain_events`](crate::policy::Policy::drain_events)): of [`EventKind::StillRefusing`] in the period that is over, of [`EventKind::Recovered`] since the key was first refused, of
     /// [`EventKind::Refused`] so far, of [`EventKind::Warned`] 0.
     pub refused: u64,
     /// Why, of [`EventKind::Refused`] alone.
@@ -124,9 +126,10 @@ pub struct Offender {
     pub key: Option<Arc<str>>,
     /// As in [`Event::fingerprint`].
     pub fingerprint: u64,
-    /// It was refused so often at least.
+    /// It was refused so often of late, at least: refusals of the last minute count whole, those before half, those of a minute earlier a
+    /// quarter, and so on.
     pub refused_least: u64,
-    /// And so often at most.
+    /// And so often at most, counted the same way. How far the two are apart [`Policy::offenders`](crate::policy::Policy::offenders) tells.
     pub refused_most: u64,
 }
 

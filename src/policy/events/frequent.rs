@@ -110,16 +110,19 @@ impl Frequent {
         self.set(id).add(id, weight, value)
     }
 
-    /// Counts all that another one of as many sets has counted, and leaves it empty; `each` is given its ids and counts.
-    pub(super) fn merge(&self, other: &Self, mut each: impl FnMut(u64, u64)) {
+    /// Counts all that another one of as many sets has counted, and leaves it without; `each` is given its ids and counts, and says
+    /// whether it goes on holding an id.
+    pub(super) fn merge(&self, other: &Self, mut each: impl FnMut(u64, u64) -> bool) {
         debug_assert_eq!(self.sets.len(), other.sets.len());
         for (set, theirs) in self.sets.iter().zip(&other.sets) {
             set.taken_off.add(theirs.taken_off.take());
             for at in 0..WAYS {
-                let (id, count) = (theirs.ids[at].take(), theirs.counts[at].take());
+                let (id, count) = (theirs.ids[at].get(), theirs.counts[at].take());
                 if count > 0 {
-                    each(id, count);
                     set.add(id, count, theirs.values[at].get());
+                }
+                if id != 0 && !each(id, count) {
+                    theirs.ids[at].set(0);
                 }
             }
         }
@@ -135,6 +138,14 @@ impl Frequent {
             set.forget_the_uncounted();
             // Rounded up, after a half for the counts that were rounded down.
             set.taken_off.set(set.taken_off.get().saturating_add(1).div_ceil(2));
+        }
+    }
+
+    /// Holds an id no longer that counts nothing.
+    pub(super) fn forget(&self, id: u64) {
+        let set = self.set(id);
+        if let Some(at) = set.position(id).filter(|&at| set.counts[at].get() == 0) {
+            set.ids[at].set(0);
         }
     }
 
@@ -225,12 +236,12 @@ mod tests {
             for (id, weight, step) in steps {
                 match step {
                     0 => {
-                        sketch.merge(&other, |_, _| ());
+                        sketch.merge(&other, |id, _| id % 3 == 0);
                         sketch.halve();
                         truth.values_mut().for_each(|count| *count /= 2.0);
                         is_halved = true;
                     }
-                    1 => sketch.merge(&other, |_, _| ()),
+                    1 => sketch.merge(&other, |id, _| id % 3 == 0),
                     step => {
                         if step % 2 == 0 { &sketch } else { &other }.add(id, weight, 0);
                         *truth.entry(id).or_default() += weight as f64;
@@ -238,7 +249,7 @@ mod tests {
                     }
                 }
             }
-            sketch.merge(&other, |_, _| ());
+            sketch.merge(&other, |_, _| false);
             let counted: BTreeMap<u64, u64> = sketch.iter().map(|counted| (counted.id, counted.count)).collect();
             for (id, truth) in truth {
                 let count = counted.get(&id).copied().unwrap_or(0);

@@ -1,13 +1,15 @@
 //! The host's side: what the trays held, summed up.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::desk::{Desk, IDS, Place, Subject};
-use super::event::{Event, Offender};
+use super::event::{Event, EventKind, Offender};
 use super::facts::Facts;
 use super::frequent::{Counted, Frequent};
+use super::names::NamedRule;
 use super::settings::{EventSettings, Labels};
 use super::tracker::{Happened, Tracker};
 use crate::table::Hashing;
@@ -21,8 +23,8 @@ const WAITING_MAX: usize = 8192;
 pub(crate) trait InForce {
     /// The policy's name.
     fn policy(&self) -> &str;
-    /// Whether the rule of this number is there, and only watches.
-    fn is_shadow(&self, rule: u32) -> Option<bool>;
+    /// Whether a limit is there.
+    fn has(&self, place: Place) -> bool;
     /// How a key stands, if its limit is there.
     fn standing(&self, subject: Subject) -> Option<crate::answer::Standing>;
     /// The time by the policy's clock, and by the wall.
@@ -61,11 +63,14 @@ impl Noted {
         Self { desk: Desk::new(), settings, fingerprints: Hashing::random(), summed: Mutex::new(summed) }
     }
 
-    /// Does something with what is summed up. Never waits for a check; hosts wait for each other.
-    fn with_summed<T>(&self, now_ns: u64, act: impl FnOnce(&mut Summed) -> T) -> T {
-        // Who panicked with the lock held was the host's own function, or had no memory; sums stay sums.
+    /// Does something with what is summed up until now. Never waits for a check; hosts wait for each other.
+    fn with_summed<T>(&self, rules: &impl InForce, is_last: bool, act: impl FnOnce(&mut Summed) -> T) -> T {
+        // Who panicked with the lock held had no memory; sums stay sums.
         let mut summed = self.summed.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_ns = rules.now().0;
         summed.collect(&self.desk, now_ns);
+        summed.sweep(&self.desk, rules, (now_ns, is_last));
+        summed.bound();
         act(&mut summed)
     }
 
@@ -73,31 +78,28 @@ impl Noted {
     pub(crate) fn drain(
         &self,
         rules: &impl InForce,
-        name: impl Fn(u32) -> Arc<str>,
+        named: impl Fn(u32) -> Arc<NamedRule>,
         is_last: bool,
     ) -> Vec<Event> {
+        let mut happened = self.with_summed(rules, is_last, |summed| std::mem::take(&mut summed.waiting));
         let (now_ns, unix) = rules.now();
-        let mut happened = self.with_summed(now_ns, |summed| {
-            summed.sweep(now_ns, rules, is_last);
-            std::mem::take(&mut summed.waiting)
-        });
         happened.sort_by_key(|happened| happened.ns);
         let policy: Arc<str> = rules.policy().into();
         let event = |happened: Happened| {
             let Happened { kind, ns, subject, label, facts, refused } = happened;
             let Facts { window, limit, period, used, remaining, reason, retry_after, .. } = facts;
-            let (rule, id) = (name(subject.place.rule()), subject.id());
+            let rule = named(subject.place.rule());
             let ago = Duration::from_nanos(now_ns.saturating_sub(ns));
             Event {
                 kind,
                 at: unix.saturating_sub(ago),
                 policy: Arc::clone(&policy),
-                is_shadow: rules.is_shadow(subject.place.rule()).unwrap_or(false),
+                rule: Arc::clone(&rule.name),
+                is_shadow: rule.is_shadow,
                 limit_number: subject.place.limit().into(),
                 window,
-                key: self.told(&rule, &label),
-                rule,
-                fingerprint: self.fingerprint(id),
+                key: self.told(&rule.name, &label),
+                fingerprint: self.fingerprint(subject.place, subject.id()),
                 limit,
                 period,
                 used,
@@ -115,25 +117,24 @@ impl Noted {
         &self,
         most: usize,
         rules: &impl InForce,
-        name: impl Fn(u32) -> Arc<str>,
+        named: impl Fn(u32) -> Arc<NamedRule>,
     ) -> Vec<Offender> {
-        let heaviest = self.with_summed(rules.now().0, |summed| {
+        let heaviest = self.with_summed(rules, false, |summed| {
             let mut all: Vec<_> = summed.counts.iter().collect();
             // Of equals always in the same order.
             all.sort_unstable_by_key(|counted| (std::cmp::Reverse(counted.count), counted.id));
             all.truncate(most);
-            let labelled = |counted: Counted| (counted, summed.labels.get(&counted.id).cloned());
-            all.into_iter().map(labelled).collect::<Vec<_>>()
+            all.into_iter().map(|counted| (counted, summed.label(counted.id))).collect::<Vec<_>>()
         });
         let offender = |(counted, label): (Counted, Option<Arc<str>>)| {
             let place = Place::of_word(counted.value);
-            let rule = name(place.rule());
+            let rule = named(place.rule());
             Offender {
-                is_shadow: rules.is_shadow(place.rule()).unwrap_or(false),
+                rule: Arc::clone(&rule.name),
+                is_shadow: rule.is_shadow,
                 limit_number: place.limit().into(),
-                key: label.and_then(|label| self.told(&rule, &label)),
-                rule,
-                fingerprint: self.fingerprint(counted.id),
+                key: label.and_then(|label| self.told(&rule.name, &label)),
+                fingerprint: self.fingerprint(place, counted.id),
                 refused_least: counted.count,
                 refused_most: counted.count.saturating_add(counted.taken_off),
             }
@@ -142,8 +143,14 @@ impl Noted {
     }
 
     /// Events that nobody will be told of.
-    pub(crate) fn dropped(&self, now_ns: u64) -> u64 {
-        self.with_summed(now_ns, |summed| summed.dropped.saturating_add(summed.tracker.dropped))
+    pub(crate) fn dropped(&self, rules: &impl InForce) -> u64 {
+        self.with_summed(rules, false, |summed| summed.dropped.saturating_add(summed.tracker.dropped))
+    }
+
+    /// So many events were drained, and told to nobody.
+    pub(crate) fn drop_drained(&self, events: usize) {
+        let mut summed = self.summed.lock().unwrap_or_else(PoisonError::into_inner);
+        summed.dropped = summed.dropped.saturating_add(events as u64);
     }
 
     /// Requests decided, and refusals that no tray was free for.
@@ -151,16 +158,19 @@ impl Noted {
         (self.desk.checks(), self.desk.unseen())
     }
 
+    /// What is told of a key's text. A function that panics is one that tells nothing.
     fn told(&self, rule: &str, label: &Arc<str>) -> Option<Arc<str>> {
         match &self.settings.labels {
             Labels::Shown => Some(Arc::clone(label)),
             Labels::LeftOut => None,
-            Labels::Redacted(redact) => Some(redact(rule, label).into()),
+            Labels::Redacted(redact) => {
+                catch_unwind(AssertUnwindSafe(|| redact(rule, label))).ok().map(Into::into)
+            }
         }
     }
 
-    fn fingerprint(&self, id: u64) -> u64 {
-        self.fingerprints.of(&id) & ((1 << 48) - 1)
+    fn fingerprint(&self, place: Place, id: u64) -> u64 {
+        self.fingerprints.of(&place.key_of(id)) & ((1 << 48) - 1)
     }
 }
 
@@ -175,19 +185,28 @@ impl Summed {
                 }
                 self.waiting.extend(self.tracker.note(&note));
             }
-            self.counts.merge(tray.counts(), |id, count| self.tracker.count(id, count));
+            self.counts.merge(tray.counts(), |id, count| self.tracker.count(id, count, now_ns));
             self.dropped = self.dropped.saturating_add(tray.take_dropped());
         });
         let (counts, waiting) = (&self.counts, &mut self.waiting);
         self.labels.retain(|&id, _| counts.holds(id));
         self.tracker.tell_new(|happened| waiting.push(happened));
-        self.bound();
     }
 
-    fn sweep(&mut self, now_ns: u64, rules: &impl InForce, is_last: bool) {
+    fn sweep(&mut self, desk: &Desk, rules: &impl InForce, (now_ns, is_last): (u64, bool)) {
         let waiting = &mut self.waiting;
+        let from = waiting.len();
         let now = |subject| rules.standing(subject).map(Facts::standing);
-        self.tracker.sweep(now_ns, is_last, now, |happened| waiting.push(happened));
+        let is_there = |place| rules.has(place);
+        self.tracker.sweep((now_ns, is_last), is_there, now, |happened| waiting.push(happened));
+        // Trays know them as told, and would not note the next refusal.
+        let recovered = waiting[from..].iter().filter(|happened| happened.kind == EventKind::Recovered);
+        recovered.for_each(|happened| desk.forget(happened.subject.id()));
+    }
+
+    /// A key's text, if it is known.
+    fn label(&self, id: u64) -> Option<Arc<str>> {
+        self.labels.get(&id).cloned().or_else(|| self.tracker.label(id))
     }
 
     /// Drops what nobody drains.

@@ -11,10 +11,11 @@
 //! A calm key is forgotten when its last warning's period is over.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::desk::{Note, Subject};
+use super::desk::{Note, Place, Subject, WARNED};
 use super::event::EventKind;
 use super::facts::Facts;
 use crate::time::timebase::saturating_ns;
@@ -57,9 +58,14 @@ struct Refusing {
 }
 
 /// Keys that were refused, or are near it.
+///
+/// A rule may track as many more as there would be room for beside them: so the first takes half of the room at most, the second
+/// half of what is left, and no rule with many keys, or long periods, leaves none for the others.
 #[derive(Default)]
 pub(super) struct Tracker {
     tracked: BTreeMap<u64, Tracked>,
+    /// How many are of each rule.
+    by_rule: BTreeMap<u32, usize>,
     /// Notes that there was no room for.
     pub(super) dropped: u64,
 }
@@ -69,18 +75,21 @@ impl Tracker {
     pub(super) fn note(&mut self, note: &Note) -> Option<Happened> {
         let Note { subject, ns, answer, label } = note;
         let id = subject.id();
-        if !self.tracked.contains_key(&id) && self.tracked.len() >= TRACKED_MAX {
-            self.dropped = self.dropped.saturating_add(1);
-            return None;
-        }
         let facts = Facts::of(answer);
-        let tracked = self.tracked.entry(id).or_insert_with(|| Tracked {
-            subject: *subject,
-            label: label.as_str().into(),
-            facts,
-            warned_until_ns: 0,
-            refusing: None,
-        });
+        let free = TRACKED_MAX.saturating_sub(self.tracked.len());
+        let tracked = match self.tracked.entry(id) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let own = self.by_rule.entry(subject.place.rule()).or_default();
+                if *own >= free {
+                    self.dropped = self.dropped.saturating_add(1);
+                    return None;
+                }
+                *own += 1;
+                let label = label.as_str().into();
+                entry.insert(Tracked { subject: *subject, label, facts, warned_until_ns: 0, refusing: None })
+            }
+        };
         // Of one who is refused the refusal is told, whatever passed meanwhile.
         if answer.is_err() || tracked.refusing.is_none() {
             tracked.facts = facts;
@@ -101,12 +110,23 @@ impl Tracker {
         }
     }
 
-    /// So many requests of a key were refused.
-    pub(super) fn count(&mut self, id: u64, refused: u64) {
-        if let Some(refusing) = self.tracked.get_mut(&id).and_then(|tracked| tracked.refusing.as_mut()) {
-            refusing.refused = refusing.refused.saturating_add(refused);
-            refusing.refused_ever = refusing.refused_ever.saturating_add(refused);
+    /// So many requests of a key were refused, none perhaps. Whether it need not be noted before its period is over: by an id with
+    /// [`WARNED`] that it was warned.
+    pub(super) fn count(&mut self, id: u64, refused: u64, now_ns: u64) -> bool {
+        let Some(tracked) = self.tracked.get_mut(&(id & !WARNED)) else { return false };
+        match &mut tracked.refusing {
+            None => id & WARNED != 0 && now_ns < tracked.warned_until_ns,
+            Some(refusing) => {
+                refusing.refused = refusing.refused.saturating_add(refused);
+                refusing.refused_ever = refusing.refused_ever.saturating_add(refused);
+                true
+            }
         }
+    }
+
+    /// The text of a key that is tracked.
+    pub(super) fn label(&self, id: u64) -> Option<Arc<str>> {
+        self.tracked.get(&id).map(|tracked| Arc::clone(&tracked.label))
     }
 
     /// Tells of those who were refused for the first time, when all their refusals have been counted.
@@ -116,48 +136,65 @@ impl Tracker {
                 continue;
             };
             refusing.is_told = true;
+            // A flood may have taken its count off: it was refused once at least.
+            if refusing.refused == 0 {
+                (refusing.refused, refusing.refused_ever) = (1, 1);
+            }
             let (ns, refused) = (refusing.since_ns, std::mem::take(&mut refusing.refused));
             tell(tracked.happened(EventKind::Refused, ns, refused));
         }
     }
 
-    /// Tells of periods that are over; if it `is_last`, also of refusals in one that is not. `now` says how a key stands, if its limit is
-    /// still there.
+    /// Tells of periods that are over; if it `is_last`, also of refusals in one that is not. Whether a limit `is_there`, and how a
+    /// key stands `now` that it is, the rules in force say.
     pub(super) fn sweep(
         &mut self,
-        now_ns: u64,
-        is_last: bool,
+        (now_ns, is_last): (u64, bool),
+        is_there: impl Fn(Place) -> bool,
         now: impl Fn(Subject) -> Option<Facts>,
         mut tell: impl FnMut(Happened),
     ) {
+        let by_rule = &mut self.by_rule;
         self.tracked.retain(|_, tracked| {
-            let facts = now(tracked.subject);
-            let Some(refusing) = tracked.refusing.as_mut() else {
-                return now_ns < tracked.warned_until_ns && facts.is_some();
-            };
+            let place = tracked.subject.place;
             // Where the limit has gone with a reload nobody is refused by it any more.
-            let is_over = now_ns >= refusing.ends_ns;
-            if facts.is_some() && !is_over && !(is_last && refusing.refused > 0) {
-                return true;
+            let is_there = is_there(place);
+            let refusing = tracked.refusing.as_ref();
+            let is_over = refusing.is_some_and(|refusing| now_ns >= refusing.ends_ns);
+            let is_asked = refusing.is_some_and(|refusing| is_last && refusing.refused > 0);
+            if is_over || is_asked || (!is_there && refusing.is_some()) {
+                let facts = if is_there { now(tracked.subject) } else { None };
+                tell(tracked.tell_period((now_ns, is_over), facts));
             }
-            let refused = std::mem::take(&mut refusing.refused);
-            let (kind, refused) = match facts {
-                Some(_) if refused > 0 => (EventKind::StillRefusing, refused),
-                _ => (EventKind::Recovered, refusing.refused_ever),
-            };
-            if kind == EventKind::Recovered {
-                tracked.refusing = None;
-            } else if is_over {
-                refusing.next_period(now_ns, facts.map_or(tracked.facts.period, |facts| facts.period));
+            let stays = tracked.refusing.is_some() || (is_there && now_ns < tracked.warned_until_ns);
+            if !stays && let Some(own) = by_rule.get_mut(&place.rule()) {
+                *own = own.saturating_sub(1);
             }
-            tracked.facts = facts.unwrap_or_else(|| tracked.facts.unused());
-            tell(tracked.happened(kind, now_ns, refused));
-            tracked.refusing.is_some() || now_ns < tracked.warned_until_ns
+            stays
         });
+        by_rule.retain(|_, own| *own > 0);
     }
 }
 
 impl Tracked {
+    /// What there is to tell of the period; goes on with the next one if it is over. Without facts the limit has gone.
+    fn tell_period(&mut self, (now_ns, is_over): (u64, bool), facts: Option<Facts>) -> Happened {
+        self.facts = facts.unwrap_or_else(|| self.facts.unused());
+        let Some(refusing) = &mut self.refusing else {
+            return self.happened(EventKind::Recovered, now_ns, 0);
+        };
+        let refused = std::mem::take(&mut refusing.refused);
+        if facts.is_some() && refused > 0 {
+            if is_over {
+                refusing.next_period(now_ns, self.facts.period);
+            }
+            return self.happened(EventKind::StillRefusing, now_ns, refused);
+        }
+        let refused_ever = refusing.refused_ever;
+        self.refusing = None;
+        self.happened(EventKind::Recovered, now_ns, refused_ever)
+    }
+
     fn happened(&self, kind: EventKind, ns: u64, refused: u64) -> Happened {
         let (subject, label, facts) = (self.subject, Arc::clone(&self.label), self.facts);
         Happened { kind, ns, subject, label, facts, refused }
