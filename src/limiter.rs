@@ -239,12 +239,7 @@ impl<C: Clock> Limiter<C> {
     ) -> Result<Pass, Denied> {
         let fingerprint = SlotTable::fingerprint(hash);
         let (answer, place_ns) = if self.core.stagger.is_on() {
-            let placed = self.check_in_row(hash, cost);
-            if let (Answer::Decided(charged), false) = (&placed.0, self.core.engine.eras.is_changed()) {
-                let rule = &self.core.engine.rule;
-                see(charged.decided.next, rule.time().units(charged.ns) + rule.phase(fingerprint));
-            }
-            placed
+            self.check_in_row(hash, cost)
         } else {
             match self.table.check_once(&self.core.engine, hash, cost) {
                 Ok(charged) => {

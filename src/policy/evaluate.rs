@@ -185,7 +185,7 @@ impl<C: Clock> Book<C> {
                 let answer = limiter.check_seen(hash, cost, |word, moment| {
                     is_above = Some(limiter.core.engine.rule.reaches(threshold, word, moment));
                 });
-                if ruling.is_notable(&answer, is_above) {
+                if ruling.is_notable((limiter, threshold), &answer, is_above) {
                     self.note(desk, request, (ruling, limit, hash), &answer);
                 }
                 verdict.add(answer, ruling.rule.shadow);

@@ -45,11 +45,17 @@ impl<C: Clock> Ruling<C> {
     /// Whether what a limit answered is worth a word: it refused, or the charge left the key above the threshold, which may be
     /// known already.
     #[inline(always)]
-    pub(super) fn is_notable(&self, answer: &Answer, is_above: Option<bool>) -> bool {
+    pub(super) fn is_notable(
+        &self,
+        (limiter, threshold): (&Limiter<C>, &Threshold),
+        answer: &Answer,
+        is_above: Option<bool>,
+    ) -> bool {
         match (answer, is_above) {
             (Err(_), _) => true,
             (Ok(_), Some(is_above)) => is_above,
-            (Ok(pass), None) => self.is_above(pass),
+            (Ok(pass), None) if limiter.core.engine.eras.is_changed() => self.is_above(pass),
+            (Ok(pass), None) => pass.snapshot.reaches(threshold),
         }
     }
 
