@@ -146,3 +146,21 @@ async fn threads_that_send_at_once_lose_nothing() {
     assert_eq!((sum(&times), sum(&refused)), (counts.events_delivered, counts.events_delivered));
     assert_eq!(sum(&|data| data["left_out"].as_u64().unwrap()), counts.events_left_out);
 }
+
+/// Nobody hears the first message: what it told of the flood the next one tells.
+#[tokio::test]
+async fn what_was_left_out_is_told_by_a_message_that_is_accepted() {
+    let receiver = Receiver::new([500, 204].map(Say::status).to_vec()).await;
+    let webhooks = Webhooks::start([endpoint("ada", &receiver)], quick().attempts_max(1)).unwrap();
+    (0..110).for_each(|key| webhooks.send(&refusal(key)));
+    eventually("all is settled", || {
+        let counts = webhooks.counts();
+        counts.events_delivered + counts.events_undelivered + counts.events_left_out == 110
+    })
+    .await;
+    let number = |got: &Got, name: &str| got.data()[name].as_u64().unwrap();
+    let got = receiver.got();
+    assert_eq!((number(&got[0], "left_out"), number(&got[1], "left_out")), (10, 10));
+    let told = |got: &Got| got.keys().len() as u64 + number(got, "left_out") + number(got, "undelivered");
+    assert_eq!(got[1..].iter().map(told).sum::<u64>(), 110);
+}

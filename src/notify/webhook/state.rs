@@ -129,6 +129,8 @@ struct UnderWay {
     events: u64,
     /// Of the messages before it.
     undelivered: u64,
+    /// Before it was made.
+    left_out: u64,
 }
 
 fn unix_now() -> Duration {
@@ -194,9 +196,10 @@ impl Shared {
         // The wall clock may have been set back.
         let until = unix_now().max(state.told_until);
         let frame = Frame { since: state.told_until, until, undelivered: state.undelivered };
+        let left_out = state.pending.left_out();
         let (body, events) = payload::take(&mut state.pending, &frame, &worst)?;
         let undelivered = std::mem::take(&mut state.undelivered);
-        state.under_way = Some(UnderWay { events, undelivered });
+        state.under_way = Some(UnderWay { events, undelivered, left_out });
         state.told_until = until;
         state.pending_since = (!state.pending.is_empty()).then(Instant::now);
         Some(Message { id, body })
@@ -212,7 +215,7 @@ impl Shared {
     /// The message that was under way has come to an end.
     pub(super) fn settle(&self, end: End) {
         let mut state = self.state();
-        let Some(UnderWay { events, undelivered }) = state.under_way.take() else {
+        let Some(UnderWay { events, undelivered, left_out }) = state.under_way.take() else {
             return; // The time of a stop was over first: it is counted as lost.
         };
         match end {
@@ -225,6 +228,7 @@ impl Shared {
                 state.counts.given_up += 1;
                 state.counts.events_undelivered += events;
                 state.undelivered += undelivered + events;
+                state.pending.tell_again(left_out);
             }
             End::Lost => state.lose(events),
             End::Gone => {
