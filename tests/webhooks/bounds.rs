@@ -146,3 +146,80 @@ async fn threads_that_send_at_once_lose_nothing() {
     assert_eq!((sum(&times), sum(&refused)), (counts.events_delivered, counts.events_delivered));
     assert_eq!(sum(&|data| data["left_out"].as_u64().unwrap()), counts.events_left_out);
 }
+
+/// Nobody hears the first message: what it told of the flood the next one tells.
+#[tokio::test]
+async fn what_was_left_out_is_told_by_a_message_that_is_accepted() {
+    let receiver = Receiver::new([500, 204].map(Say::status).to_vec()).await;
+    let webhooks = Webhooks::start([endpoint("ada", &receiver)], quick().attempts_max(1)).unwrap();
+    (0..110).for_each(|key| webhooks.send(&refusal(key)));
+    eventually("all is settled", || {
+        let counts = webhooks.counts();
+        counts.events_delivered + counts.events_undelivered + counts.events_left_out == 110
+    })
+    .await;
+    let number = |got: &Got, name: &str| got.data()[name].as_u64().unwrap();
+    let got = receiver.got();
+    assert_eq!((number(&got[0], "left_out"), number(&got[1], "left_out")), (10, 10));
+    let told = |got: &Got| got.keys().len() as u64 + number(got, "left_out") + number(got, "undelivered");
+    assert_eq!(got[1..].iter().map(told).sum::<u64>(), 110);
+}
+
+/// From one attempt to the next, where they fail.
+const PAUSE: Duration = Duration::from_millis(50);
+
+async fn one_that_is_tried_again_and_again() -> (Receiver, Webhooks) {
+    let receiver = Receiver::new(vec![Say::status(500)]).await;
+    let settings = quick().backoff(PAUSE, PAUSE).attempts_max(100);
+    let webhooks = Webhooks::start([endpoint("ada", &receiver)], settings).unwrap();
+    webhooks.send(&refusal(1));
+    eventually("it is tried", || receiver.count() > 0).await;
+    (receiver, webhooks)
+}
+
+/// Whether nothing comes for as long as many attempts take.
+async fn is_quiet(receiver: &Receiver) -> bool {
+    // What was on its way may arrive yet.
+    tokio::time::sleep(PAUSE).await;
+    let before = receiver.count();
+    tokio::time::sleep(20 * PAUSE).await;
+    receiver.count() == before
+}
+
+/// A timeout around a stop, shorter than the time of the stop itself: nothing is sent after it, dropped or not.
+#[tokio::test]
+async fn a_stop_that_is_let_go_sends_nothing_more() {
+    let (receiver, webhooks) = one_that_is_tried_again_and_again().await;
+    webhooks.send(&refusal(2));
+    assert!(tokio::time::timeout(2 * PAUSE, webhooks.stop(LONG)).await.is_err());
+    let counts = webhooks.counts();
+    assert_eq!((counts.lost_at_stop, counts.events_lost_at_stop), (1, 2));
+    webhooks.send(&refusal(3));
+    assert_eq!(webhooks.stop(LONG).await.events_lost_at_stop, 3);
+    drop(webhooks);
+    assert!(is_quiet(&receiver).await);
+}
+
+/// A second stop neither waits nor takes the time from the first.
+#[tokio::test]
+async fn a_stop_beside_another_ends_nothing() {
+    let receiver = Receiver::new(vec![Say::status(200).after(10 * PAUSE)]).await;
+    let webhooks = Webhooks::start([endpoint("ada", &receiver)], quick()).unwrap();
+    webhooks.send(&refusal(1));
+    eventually("it is under way", || receiver.count() == 1).await;
+    webhooks.send(&refusal(2));
+    let beside = async {
+        tokio::time::sleep(PAUSE).await;
+        webhooks.stop(LONG).await
+    };
+    let (first, second) = tokio::join!(webhooks.stop(LONG), beside);
+    assert_eq!((first.events_delivered, first.events_lost_at_stop), (2, 0));
+    assert_eq!((second.events_taken, second.events_lost_at_stop), (2, 0));
+}
+
+#[tokio::test]
+async fn what_is_dropped_sends_nothing_more() {
+    let (receiver, webhooks) = one_that_is_tried_again_and_again().await;
+    drop(webhooks);
+    assert!(is_quiet(&receiver).await);
+}

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use tidegate::notify::Webhooks;
 
-use super::receiver::{Receiver, Say};
+use super::receiver::{Got, Receiver, Say};
 use super::{LONG, OLD_SECRET, SECRET, endpoint, eventually, quick, refusal};
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_slow_receiver_delays_no_other() {
     assert_eq!((slow.count(), quick_one.count()), (1, 10));
     let ids: HashSet<String> = quick_one.got().iter().map(|got| got.id().to_owned()).collect();
     assert_eq!(ids.len(), 10);
-    let order: Vec<String> = quick_one.got().iter().flat_map(super::receiver::Got::keys).collect();
+    let order: Vec<String> = quick_one.got().iter().flat_map(Got::keys).collect();
     assert_eq!(order, (0..10).map(|key| format!("user-{key}")).collect::<Vec<_>>());
 }
 
@@ -150,4 +150,19 @@ async fn nobody_at_home_is_a_failure() {
     assert_eq!((status.counts.failed_attempts, status.counts.refused_addresses), (5, 0));
     let why = status.last_failure.unwrap();
     assert!(why.contains("onnect") && !why.contains("T0KEN"), "{why}");
+}
+
+#[tokio::test]
+async fn every_event_that_was_given_up_is_told() {
+    let receiver = Receiver::new([500, 500, 204, 204].map(Say::status).to_vec()).await;
+    let webhooks = Webhooks::start([endpoint("ada", &receiver)], quick().attempts_max(1)).unwrap();
+    for number in 1..=4 {
+        webhooks.send(&refusal(number));
+        let settled = || webhooks.counts().given_up + webhooks.counts().delivered == number;
+        eventually("it is settled", settled).await;
+    }
+    assert_eq!(webhooks.counts().events_undelivered, 2);
+    // The third is the first that is accepted: it tells of both, and the fourth of none.
+    let told = |got: &Got| got.data()["undelivered"].as_u64().unwrap();
+    assert_eq!(receiver.got().iter().map(told).collect::<Vec<_>>(), [0, 1, 2, 0]);
 }

@@ -62,7 +62,7 @@ impl Pending {
         true
     }
 
-    /// Nothing is left out while there is room, so no entry means that there is nothing to tell.
+    /// No entry means that there is nothing to tell: how many were left out the next message tells, whenever it is made.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -72,7 +72,7 @@ impl Pending {
         self.entries.first().map(|entry| &entry.event.policy)
     }
 
-    /// How many events have found no room since the last message.
+    /// How many events have found no room, as far as no message tells it.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -84,6 +84,11 @@ impl Pending {
         let taken = of_policy.take_while(|&entry| fits(entry)).count();
         self.left_out = 0;
         self.entries.drain(..taken).map(|entry| entry.times).sum()
+    }
+
+    /// A message that told of so many left out was accepted by nobody: the next one tells it too.
+    pub(super) fn tell_again(&mut self, left_out: u64) {
+        self.left_out += left_out;
     }
 
     /// Forgets everything. Returns how many events that were, those left out not among them.

@@ -113,14 +113,24 @@ pub(super) struct Shared {
 struct State {
     pending: Pending,
     pending_since: Option<Instant>,
-    /// Of the message that is tried, if there is one, how many events it tells.
-    under_way: Option<u64>,
+    /// Of the message that is tried, if there is one.
+    under_way: Option<UnderWay>,
     stop_by: Option<Instant>,
     is_over: bool,
     told_until: Duration,
     undelivered: u64,
     last_failure: Option<String>,
     counts: WebhookCounts,
+}
+
+/// What a message tells, for as long as it may be that nobody hears it.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    events: u64,
+    /// Of the messages before it.
+    undelivered: u64,
+    /// Before it was made.
+    left_out: u64,
 }
 
 fn unix_now() -> Duration {
@@ -186,8 +196,11 @@ impl Shared {
         // The wall clock may have been set back.
         let until = unix_now().max(state.told_until);
         let frame = Frame { since: state.told_until, until, undelivered: state.undelivered };
+        let left_out = state.pending.left_out();
         let (body, events) = payload::take(&mut state.pending, &frame, &worst)?;
-        (state.told_until, state.undelivered, state.under_way) = (until, 0, Some(events));
+        let undelivered = std::mem::take(&mut state.undelivered);
+        state.under_way = Some(UnderWay { events, undelivered, left_out });
+        state.told_until = until;
         state.pending_since = (!state.pending.is_empty()).then(Instant::now);
         Some(Message { id, body })
     }
@@ -202,7 +215,9 @@ impl Shared {
     /// The message that was under way has come to an end.
     pub(super) fn settle(&self, end: End) {
         let mut state = self.state();
-        let events = state.under_way.take().unwrap_or(0);
+        let Some(UnderWay { events, undelivered, left_out }) = state.under_way.take() else {
+            return; // The time of a stop was over first: it is counted as lost.
+        };
         match end {
             End::Delivered => {
                 state.counts.delivered += 1;
@@ -212,7 +227,8 @@ impl Shared {
             End::GivenUp => {
                 state.counts.given_up += 1;
                 state.counts.events_undelivered += events;
-                state.undelivered += events;
+                state.undelivered += undelivered + events;
+                state.pending.tell_again(left_out);
             }
             End::Lost => state.lose(events),
             End::Gone => {
@@ -234,8 +250,8 @@ impl Shared {
     pub(super) fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
-        if let Some(events) = state.under_way.take() {
-            state.lose(events);
+        if let Some(message) = state.under_way.take() {
+            state.lose(message.events);
         }
         let pending = state.pending.clear();
         state.counts.events_lost_at_stop += pending;

@@ -22,7 +22,8 @@ const STOP_MAX: Duration = Duration::from_secs(86_400);
 
 /// Endpoints that are told of events, from [`start`](Self::start) to [`stop`](Self::stop).
 ///
-/// One that is dropped without a stop sends nothing more, and nobody is told what was lost.
+/// One that is dropped without a stop sends nothing more, and nobody is told what was lost. Nor does one whose `stop` is let go before it
+/// returns: its time is over then.
 ///
 /// ```
 /// use std::time::Duration;
@@ -100,27 +101,42 @@ impl Webhooks {
     /// Sends what is pending, interval or not, and returns when all of it is accepted or given up, after `within` at the latest (a day at
     /// most). What is not accepted then is lost, and counted; so is what is sent afterwards. A receiver that asked for a longer wait is not asked again.
     ///
-    /// Only the first call stops anything; others return what is counted at once.
+    /// Only the first call stops anything; others return what is counted at once. Whoever lets go of the first before it returns, as a timeout
+    /// does, ends it there: what was not accepted by then is lost, and counted.
     pub async fn stop(&self, within: Duration) -> WebhookCounts {
         let tasks = self.take_tasks();
         if tasks.is_empty() {
             return self.counts();
         }
+        let mut stop = Stop { tasks, endpoints: &self.endpoints };
         let by = Instant::now() + within.min(STOP_MAX);
         self.endpoints.iter().for_each(|endpoint| endpoint.stop_by(by));
-        for mut task in tasks {
-            if timeout_at(by, &mut task).await.is_err() {
+        for task in &mut stop.tasks {
+            if timeout_at(by, &mut *task).await.is_err() {
                 task.abort();
                 // Until it has let go of everything.
                 _ = task.await;
             }
         }
-        self.endpoints.iter().for_each(|endpoint| endpoint.end());
+        drop(stop);
         self.counts()
     }
 
     fn take_tasks(&self) -> Vec<JoinHandle<()>> {
         std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A stop under way. However it ends, also by somebody who waits no longer for it, nothing is sent after it.
+struct Stop<'a> {
+    tasks: Vec<JoinHandle<()>>,
+    endpoints: &'a [Arc<Shared>],
+}
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.endpoints.iter().for_each(|endpoint| endpoint.end());
     }
 }
 
