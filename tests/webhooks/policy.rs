@@ -1,6 +1,7 @@
 //! A policy's events, from a refusal to the message that tells of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
@@ -8,8 +9,8 @@ use tidegate::Manual;
 use tidegate::notify::Webhooks;
 use tidegate::policy::{EventSettings, Pattern, Policy, Request, Rules};
 
-use super::receiver::{Receiver, Say};
-use super::{LONG, SECRET, endpoint, eventually, quick};
+use super::receiver::{Got, Receiver, Say};
+use super::{LONG, SECRET, endpoint, eventually, quick, refusal};
 
 /// Five at once, one a second: an empty bucket fills in 5 s.
 const RULES: &str = r#"
@@ -99,4 +100,25 @@ async fn a_policy_that_leaves_keys_out_tells_no_partner_of_them() {
     let data = operator.got()[0].data();
     assert!(data["events"][0]["key"].is_null());
     assert_eq!(data["events"][0]["fingerprint"].as_str().map(str::len), Some(16));
+}
+
+/// A function of the host's, and its panic is the host's too: the endpoint goes on.
+#[tokio::test]
+async fn a_panic_of_the_offenders_ends_no_endpoint() {
+    let receiver = Receiver::new(vec![Say::status(200)]).await;
+    let (policy, _clock) = policy(EventSettings::new());
+    ask(&policy, "ada", 8);
+    let calls = AtomicU64::new(0);
+    let worst = Arc::clone(&policy);
+    let settings = quick().offenders(move || {
+        assert!(calls.fetch_add(1, Ordering::Relaxed) > 0, "the first call panics, as the test wants it");
+        worst.offenders(100)
+    });
+    let webhooks = Webhooks::start([endpoint("ada", &receiver)], settings).unwrap();
+    for number in 1..=2 {
+        webhooks.send(&refusal(number));
+        eventually("it is delivered", || webhooks.counts().delivered == number).await;
+    }
+    let told = |got: &Got| got.data()["offenders"].as_array().unwrap().len();
+    assert_eq!(receiver.got().iter().map(told).collect::<Vec<_>>(), [0, 1]);
 }

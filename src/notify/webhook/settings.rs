@@ -67,7 +67,7 @@ impl WebhookSettings {
     }
 
     /// Has each message tell of the worst offenders too, ten at most, of those that its endpoint's patterns choose. The function is called when a
-    /// message is made.
+    /// message is made, by the endpoint's task, so it must not block. Where it panics the message tells of no offenders, and is sent nevertheless.
     pub fn offenders(mut self, offenders: impl Fn() -> Vec<Offender> + Send + Sync + 'static) -> Self {
         self.offenders = Some(Arc::new(offenders));
         self

@@ -1,6 +1,7 @@
 //! What whoever sends and an endpoint's task share, under one lock that neither holds for longer than it takes to note something.
 
 use std::ops::AddAssign;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -188,8 +189,9 @@ impl Shared {
 
     /// Makes a message of what is pending; `None` if nothing is.
     pub(super) fn take(&self, id: String, offenders: Option<&Offenders>) -> Option<Message> {
-        // Somebody else's code: outside the lock.
-        let mut worst = offenders.map(|offenders| offenders()).unwrap_or_default();
+        // Somebody else's code: outside the lock, and a panic of it ends no task. The panic's hook tells of it.
+        let asked = catch_unwind(AssertUnwindSafe(|| offenders.map(|offenders| offenders())));
+        let mut worst = asked.ok().flatten().unwrap_or_default();
         worst.retain(|offender| self.endpoint.wants_offender(offender));
         let mut state = self.state();
         let state = &mut *state;
