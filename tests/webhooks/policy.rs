@@ -99,7 +99,7 @@ async fn a_policy_that_leaves_keys_out_tells_no_partner_of_them() {
     assert_eq!((partner.count(), operator.count()), (0, 1));
     let data = operator.got()[0].data();
     assert!(data["events"][0]["key"].is_null());
-    assert_eq!(data["events"][0]["fingerprint"].as_str().map(str::len), Some(16));
+    assert_eq!(data["events"][0]["fingerprint"].as_str().map(str::len), Some(12));
 }
 
 /// A function of the host's, and its panic is the host's too: the endpoint goes on.

@@ -71,7 +71,7 @@ fn of_entry(entry: &Entry) -> String {
     object.number("limit_number", event.limit_number as u64);
     object.text("window", event.window.as_str());
     object.maybe_text("key", event.key.as_deref());
-    object.text("fingerprint", &format!("{:016x}", event.fingerprint));
+    object.text("fingerprint", &format!("{:012x}", event.fingerprint));
     object.number("limit", event.limit);
     object.float("period_s", Some(event.period.as_secs_f64()));
     object.float("refill_per_s", Some(event.refill_per_s()));
@@ -104,7 +104,7 @@ fn list_of_offenders(offenders: &[Offender]) -> String {
         object.raw("shadow", if offender.is_shadow { "true" } else { "false" });
         object.number("limit_number", offender.limit_number as u64);
         object.maybe_text("key", offender.key.as_deref());
-        object.text("fingerprint", &format!("{:016x}", offender.fingerprint));
+        object.text("fingerprint", &format!("{:012x}", offender.fingerprint));
         object.number("refused_least", offender.refused_least);
         object.number("refused_most", offender.refused_most);
         let object = object.close();
