@@ -260,3 +260,44 @@ fn a_custom_part_may_call_the_policy() {
     });
     assert!(is_done.recv_timeout(Duration::from_secs(5)).is_ok(), "a check that never ends");
 }
+
+/// Threads have trays of their own; what is told does not hang on whose is emptied first.
+#[test]
+fn what_happened_first_is_told_first_whoever_saw_it() {
+    // Each way round: threads are numbered as they come.
+    for swapped in [false, true] {
+        let (policy, clock) = told(by_user(&[Limit::bucket(Rate::per_second(2), 5)]));
+        let policy = Arc::new(policy);
+        let ask = |times: usize| {
+            let policy = Arc::clone(&policy);
+            move || (0..times).for_each(|_| drop(policy.check(&Request::new("x").user("ada"))))
+        };
+        let (starts, started) = std::sync::mpsc::channel::<()>();
+        // The later one has its number, and so its tray, before the earlier one if swapped.
+        let later = |asks: Box<dyn FnOnce() + Send>, first: Box<dyn FnOnce() + Send>| {
+            std::thread::spawn(move || {
+                first();
+                started.recv().unwrap();
+                asks();
+            })
+        };
+        let touch = ask(0);
+        let number: Box<dyn FnOnce() + Send> = if swapped {
+            let other = Policy::builder(by_user(&[Limit::window(Window::new(1, MINUTE))])).build().unwrap();
+            Box::new(move || drop(other.check(&Request::new("x"))))
+        } else {
+            Box::new(touch)
+        };
+        let late = later(Box::new(ask(3)), number);
+        std::thread::sleep(Duration::from_millis(20));
+        std::thread::spawn(ask(6)).join().unwrap();
+        clock.advance(Duration::from_millis(100));
+        starts.send(()).unwrap();
+        late.join().unwrap();
+        let events = drained(&policy);
+        let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.refused)).collect();
+        assert_eq!(kinds, [(EventKind::Warned, 0), (EventKind::Refused, 4)], "{swapped}");
+        assert_eq!(events[1].retry_after, Some(Duration::from_millis(500)), "{swapped}");
+        assert_eq!(events[0].at, events[1].at, "{swapped}");
+    }
+}

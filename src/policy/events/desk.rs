@@ -106,6 +106,13 @@ pub(crate) struct Note {
     pub(crate) label: Label,
 }
 
+impl Note {
+    /// What its tray knows it by.
+    pub(super) fn id(&self) -> u64 {
+        self.subject.id() | if self.answer.is_ok() { WARNED } else { 0 }
+    }
+}
+
 /// What threads leave, one at a time.
 struct Tray {
     hold: Hold,

@@ -1,11 +1,11 @@
 //! The host's side: what the trays held, summed up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::desk::{Desk, IDS, Place, Subject};
+use super::desk::{Desk, IDS, Note, Place, Subject};
 use super::event::{Event, EventKind, Offender};
 use super::facts::Facts;
 use super::frequent::{Counted, Frequent};
@@ -175,19 +175,32 @@ impl Noted {
 }
 
 impl Summed {
-    /// Empties the trays.
+    /// Empties the trays. What is noted in them is told in the order of time, whichever tray it was in.
     fn collect(&mut self, desk: &Desk, now_ns: u64) {
         self.age(now_ns);
+        let (mut notes, mut noted, mut counted) = (Vec::<Note>::new(), BTreeSet::new(), Vec::new());
         desk.visit(|tray| {
-            for note in tray.notes().drain(..) {
-                if note.answer.is_err() {
-                    self.labels.entry(note.subject.id()).or_insert_with(|| note.label.as_str().into());
-                }
-                self.waiting.extend(self.tracker.note(&note));
-            }
-            self.counts.merge(tray.counts(), |id, count| self.tracker.count(id, count, now_ns));
+            let from = notes.len();
+            notes.append(&mut tray.notes());
+            noted.extend(notes[from..].iter().map(Note::id));
+            self.counts.merge(tray.counts(), |id, count| {
+                counted.push((id, count));
+                // What is noted need not be noted again.
+                noted.contains(&id) || self.tracker.knows(id, now_ns)
+            });
             self.dropped = self.dropped.saturating_add(tray.take_dropped());
         });
+        notes.sort_by_key(|note| note.ns);
+        for note in notes {
+            if note.answer.is_err() {
+                self.labels.entry(note.subject.id()).or_insert_with(|| note.label.as_str().into());
+            }
+            self.waiting.extend(self.tracker.note(&note));
+            if !self.tracker.knows(note.id(), now_ns) {
+                desk.forget(note.id());
+            }
+        }
+        counted.into_iter().for_each(|(id, count)| self.tracker.count(id, count));
         let (counts, waiting) = (&self.counts, &mut self.waiting);
         self.labels.retain(|&id, _| counts.holds(id));
         self.tracker.tell_new(|happened| waiting.push(happened));

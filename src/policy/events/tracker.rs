@@ -90,8 +90,8 @@ impl Tracker {
                 entry.insert(Tracked { subject: *subject, label, facts, warned_until_ns: 0, refusing: None })
             }
         };
-        // Of one who is refused the refusal is told, whatever passed meanwhile.
-        if answer.is_err() || tracked.refusing.is_none() {
+        // Of one who is refused the first refusal is told, whatever came after it.
+        if tracked.refusing.as_ref().is_none_or(|refusing| refusing.is_told && answer.is_err()) {
             tracked.facts = facts;
         }
         let ends_ns = ns.saturating_add(saturating_ns(facts.ends_after.max(PERIOD_MIN)));
@@ -110,18 +110,19 @@ impl Tracker {
         }
     }
 
-    /// So many requests of a key were refused, none perhaps. Whether it need not be noted before its period is over: by an id with
-    /// [`WARNED`] that it was warned.
-    pub(super) fn count(&mut self, id: u64, refused: u64, now_ns: u64) -> bool {
-        let Some(tracked) = self.tracked.get_mut(&(id & !WARNED)) else { return false };
-        match &mut tracked.refusing {
-            None => id & WARNED != 0 && now_ns < tracked.warned_until_ns,
-            Some(refusing) => {
-                refusing.refused = refusing.refused.saturating_add(refused);
-                refusing.refused_ever = refusing.refused_ever.saturating_add(refused);
-                true
-            }
+    /// So many requests of a key were refused.
+    pub(super) fn count(&mut self, id: u64, refused: u64) {
+        if let Some(refusing) = self.tracked.get_mut(&id).and_then(|tracked| tracked.refusing.as_mut()) {
+            refusing.refused = refusing.refused.saturating_add(refused);
+            refusing.refused_ever = refusing.refused_ever.saturating_add(refused);
         }
+    }
+
+    /// Whether a key need not be noted: that it is refused or, by an id with [`WARNED`], that it is above its threshold.
+    pub(super) fn knows(&self, id: u64, now_ns: u64) -> bool {
+        self.tracked.get(&(id & !WARNED)).is_some_and(|tracked| {
+            tracked.refusing.is_some() || (id & WARNED != 0 && now_ns < tracked.warned_until_ns)
+        })
     }
 
     /// The text of a key that is tracked.
