@@ -156,7 +156,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
 
-    /// Seconds that requests under way have after a signal to stop
+    /// Seconds that requests under way have after a signal to stop, and after them webhooks
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub stop_timeout: Duration,
 

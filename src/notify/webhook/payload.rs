@@ -192,8 +192,8 @@ mod tests {
     use crate::policy::EventKind;
 
     const FRAME: Frame = Frame {
-        since: Duration::from_secs(1_767_225_540),
-        until: Duration::from_secs(1_767_225_601),
+        since: Duration::from_secs(1_767_225_550),
+        until: Duration::from_secs(1_767_225_610),
         undelivered: 0,
     };
 
@@ -209,12 +209,14 @@ mod tests {
     fn the_body_is_the_one_in_the_docs() {
         let mut pending = Pending::default();
         let mut refusing = event(EventKind::StillRefusing, 7);
-        (refusing.refused, refusing.used, refusing.retry_after) = (41, 20, Some(Duration::from_millis(150)));
+        (refusing.refused, refusing.used, refusing.remaining) = (41, 14, 6);
+        refusing.at = Duration::from_millis(1_767_225_604_250);
         let mut recovered = event(EventKind::Recovered, 7);
-        (recovered.refused, recovered.at) = (42, Duration::from_millis(1_767_225_600_900));
+        (recovered.refused, recovered.at) = (42, Duration::from_millis(1_767_225_608_250));
         let first = event(EventKind::Refused, 7);
         assert!([&first, &refusing, &recovered].iter().all(|event| pending.add(event)));
-        let (body, events) = take(&mut pending, &FRAME, &[offender(7)]).unwrap();
+        let worst = Offender { refused_least: 42, refused_most: 42, ..offender(7) };
+        let (body, events) = take(&mut pending, &FRAME, &[worst]).unwrap();
         assert_eq!(events, 3);
         let page = include_str!("../../../docs/webhooks.md");
         let shown = page.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();

@@ -37,8 +37,13 @@ const STOP_MAX: Duration = Duration::from_secs(86_400);
 ///     .keys([Pattern::Exact("ada".to_owned())]);
 /// let webhooks = Webhooks::start([ada], WebhookSettings::new())?;
 ///
-/// // Now and then, with what the policy has to tell: `webhooks.send(&event)` for each of its events.
+/// // A few times a second, for whoever is to be told, logs too: one drain for all of them.
+/// # let policy = tidegate::policy::Policy::builder(Default::default());
+/// # let policy = policy.events(tidegate::policy::EventSettings::new()).build()?;
+/// policy.drain_events(|event| webhooks.send(&event));
 ///
+/// // At the end what no event has told yet, and then what is pending.
+/// policy.drain_last_events(|event| webhooks.send(&event));
 /// let counts = webhooks.stop(Duration::from_secs(5)).await;
 /// assert_eq!(counts.events_lost_at_stop, 0);
 /// # Ok(())
