@@ -44,6 +44,8 @@ impl World {
         let app =
             Router::new().route("/", get(|| async { "hello" })).layer(RateLimitLayer::new(policy.clone()));
         let url = format!("http://{}/", serve_axum(app).await);
+        // The feature `webhook` has reqwest built without a provider of cryptography: it takes the process's.
+        _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { clock, policy, url, client }
     }
