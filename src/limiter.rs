@@ -1,5 +1,7 @@
 //! [`Limiter`]: the default, on the slot table.
 
+#[cfg(feature = "policy")]
+mod hashed;
 mod pay;
 mod stagger;
 mod tiers;
@@ -329,33 +331,6 @@ impl<C: Clock> Limiter<C> {
     fn standing_of(&self, key: Named) -> Standing {
         let seen = self.table.peek(&self.core.engine, key.hash);
         self.core.standing_in(self.core.engine.era_in(key.tier), seen, key.fingerprint)
-    }
-
-    /// How the key of this hash stands, as [`peek`](Self::peek) tells it.
-    #[cfg(feature = "policy")]
-    pub(crate) fn peek_hashed(&self, hash: u64) -> Standing {
-        let tier = self.overrides.tier_of(&hash, OWN);
-        self.standing_of(Named { hash, fingerprint: SlotTable::fingerprint(hash), tier })
-    }
-
-    /// How a key stands that was never seen.
-    #[cfg(feature = "policy")]
-    pub(crate) fn fresh(&self) -> Standing {
-        self.core.standing_in(self.core.engine.era_in(OWN), (0, self.core.engine.precise_ns()), 0)
-    }
-
-    /// What the table knows a key by.
-    #[cfg(feature = "policy")]
-    #[inline]
-    pub(crate) fn hash_of<K: Hash + ?Sized>(&self, key: &K) -> u64 {
-        self.core.hashing.of(key)
-    }
-
-    /// Has the line of a key fetched that is soon checked.
-    #[cfg(feature = "policy")]
-    #[inline]
-    pub(crate) fn fetch(&self, hash: u64) {
-        self.table.lines().fetch(&[hash]);
     }
 
     /// Where a key stands among those of all limiters.

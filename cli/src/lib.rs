@@ -9,8 +9,8 @@
 //! storm/             scenario · reader · cast · contestant · play · figures
 //! replay/            engine · summary · timeline · strips · headroom · suggest · policy/      bench/     workload · rounds · figures
 //! log/               source · read · line · records · csv · time          sample/   scenes
-//! serve/             accept · connection · routes · check · auth · offenders · reload · metrics · exposition · events · log
-//! args · progress · key · limit_spec
+//! serve/             accept · connection · routes · check · auth · offenders · reload · metrics · exposition · events · webhooks/ · log
+//! args · progress · key · limit_spec · mistakes
 //! ```
 
 pub mod args;
@@ -19,6 +19,7 @@ mod command;
 pub mod key;
 pub mod limit_spec;
 pub mod log;
+mod mistakes;
 mod progress;
 pub mod replay;
 pub mod report;

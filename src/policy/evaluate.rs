@@ -16,6 +16,7 @@ use crate::decision::Reason;
 use crate::limiter::Limiter;
 use crate::receipt::Receipt;
 use crate::time::Clock;
+use crate::word::Threshold;
 
 /// Of each rule that is about a request, the hash of its key; none if it leaves the request alone.
 type Hashes = SmallVec<[Option<u64>; 8]>;
@@ -153,25 +154,32 @@ impl<C: Clock> Book<C> {
     /// Every limit of every rule counts.
     #[inline(never)]
     fn check_each(&self, request: &Request<'_>) -> Verdict {
-        let mut verdict = Verdict::new(self.told.hold());
-        let (mut found, mut hashes) = (Found::new(), Hashes::new());
-        self.find(request, &mut found, &mut hashes);
-        for (&number, &hash) in found.iter().zip(&hashes) {
-            let ruling = &self.rules[number as usize];
-            let cost = ruling.cost(request);
-            verdict.begin(number, hash.is_none(), cost);
-            let Some(hash) = hash else { continue };
-            for limiter in &ruling.limiters {
-                verdict.add(limiter.check_hashed(hash, cost), ruling.rule.shadow);
-            }
-        }
-        verdict
+        self.answers(request, |_, (limiter, _), _, hash, cost| limiter.check_hashed(hash, cost))
     }
 
     /// The same, with a look at each answer before it is put away: answers are large, and a second look would be at memory. Apart
     /// from the other, so that who notes nothing pays nothing.
     #[inline(never)]
     fn check_each_noting(&self, request: &Request<'_>, desk: &Desk) -> Verdict {
+        self.answers(request, |ruling, (limiter, threshold), limit, hash, cost| {
+            let mut is_above = None;
+            let answer = limiter.check_seen(hash, cost, |word, moment| {
+                is_above = Some(limiter.core.engine.rule.reaches(threshold, word, moment));
+            });
+            if ruling.is_notable((limiter, threshold), &answer, is_above) {
+                self.note(desk, request, (ruling, limit, hash), &answer);
+            }
+            answer
+        })
+    }
+
+    /// What each limit of each rule that is about the request answers, asked in order.
+    #[inline(always)]
+    fn answers(
+        &self,
+        request: &Request<'_>,
+        ask: impl Fn(&Ruling<C>, (&Limiter<C>, &Threshold), usize, u64, u64) -> Answer,
+    ) -> Verdict {
         let mut verdict = Verdict::new(self.told.hold());
         let (mut found, mut hashes) = (Found::new(), Hashes::new());
         self.find(request, &mut found, &mut hashes);
@@ -180,15 +188,8 @@ impl<C: Clock> Book<C> {
             let cost = ruling.cost(request);
             verdict.begin(number, hash.is_none(), cost);
             let Some(hash) = hash else { continue };
-            for (limit, (limiter, threshold)) in ruling.counted().enumerate() {
-                let mut is_above = None;
-                let answer = limiter.check_seen(hash, cost, |word, moment| {
-                    is_above = Some(limiter.core.engine.rule.reaches(threshold, word, moment));
-                });
-                if ruling.is_notable((limiter, threshold), &answer, is_above) {
-                    self.note(desk, request, (ruling, limit, hash), &answer);
-                }
-                verdict.add(answer, ruling.rule.shadow);
+            for (limit, counted) in ruling.counted().enumerate() {
+                verdict.add(ask(ruling, counted, limit, hash, cost), ruling.rule.shadow);
             }
         }
         verdict

@@ -187,6 +187,12 @@ impl Layout {
         (1 << self.sustain_bits) - 1
     }
 
+    /// Where the burst (or only) count and the sustain count stand in a word: of each all bits that it may have.
+    #[cfg(any(feature = "policy", test))]
+    pub(super) fn places(&self) -> [u64; 2] {
+        [self.burst_max(), self.sustain_max() << self.burst_bits]
+    }
+
     /// The grid has `2^grid_bits` steps to a burst period.
     #[inline]
     pub fn grid_bits(&self) -> u32 {

@@ -1,15 +1,23 @@
 //! Whether a word uses so large a share of its limit, in a comparison or two: every admitted check of a policy that tells of
 //! it asks.
 
-use super::{Kind, Rule, Windows};
+use super::{Counts, Kind, Rule, Windows};
 
 /// What a word of one rule has to reach.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Threshold {
-    /// Of a bucket, how far ahead of now the arrival time stands at least, in units; else what the first window counts.
+    /// Of a bucket, how far ahead of now the arrival time stands at least, in units; of windows what the first one counts.
     first: u64,
-    /// What the sustain window counts; more than any where there is none.
+    /// Of fixed windows, what the sustain window counts, where it stands in a word; more than any where there is none.
     sustain: u64,
+    /// Of fixed windows, where the counts stand in a word.
+    places: [u64; 2],
+}
+
+impl Threshold {
+    fn one(first: u64) -> Self {
+        Self { first, sustain: u64::MAX, places: [0; 2] }
+    }
 }
 
 impl Rule {
@@ -21,18 +29,16 @@ impl Rule {
         };
         match &self.kind {
             // So many tokens are used when the one that completes them has begun to be.
-            Kind::Bucket(bucket) => Threshold {
-                first: (share(bucket.tokens(bucket.depth())) - 1) * bucket.interval() + 1,
-                sustain: u64::MAX,
-            },
+            Kind::Bucket(bucket) => {
+                Threshold::one((share(bucket.tokens(bucket.depth())) - 1) * bucket.interval() + 1)
+            }
             Kind::Windows(Windows::Fixed(windowed)) => {
-                let [first, sustain] = windowed.limits();
-                let sustain = if windowed.is_single() { u64::MAX } else { share(sustain) };
-                Threshold { first: share(first), sustain }
+                let ([first, sustain], layout) = (windowed.limits(), windowed.layout());
+                let sustain = Counts { time: 0, index: 0, sustain: share(sustain), burst: 0 };
+                let sustain = if windowed.is_single() { u64::MAX } else { layout.pack(sustain) };
+                Threshold { first: share(first), sustain, places: layout.places() }
             }
-            Kind::Windows(Windows::Sliding(sliding)) => {
-                Threshold { first: share(sliding.limit()), sustain: u64::MAX }
-            }
+            Kind::Windows(Windows::Sliding(sliding)) => Threshold::one(share(sliding.limit())),
         }
     }
 
@@ -47,9 +53,9 @@ impl Rule {
     pub(crate) fn reaches(&self, threshold: &Threshold, word: u64, moment: u64) -> bool {
         match &self.kind {
             Kind::Bucket(_) => word.saturating_sub(moment) >= threshold.first,
-            Kind::Windows(Windows::Fixed(windowed)) => {
-                let counts = windowed.layout().unpack(word);
-                counts.burst >= threshold.first || counts.sustain >= threshold.sustain
+            Kind::Windows(Windows::Fixed(_)) => {
+                let [burst, sustain] = threshold.places;
+                word & burst >= threshold.first || word & sustain >= threshold.sustain
             }
             Kind::Windows(Windows::Sliding(sliding)) => {
                 let counts = sliding.layout().unpack(word);

@@ -348,7 +348,7 @@ fn the_heaviest_of_a_flood_are_found() {
     for (count, rank) in &ranks[..10] {
         assert!(keys.contains(rank), "{rank} was refused {count} times, and is not among {keys:?}");
     }
-    // The bound: of what falls on a set, a fifth.
+    // Each is within its own two numbers, and those are close: the sets' bound is a fifth of what fell on one, and less is usual.
     for offender in &found {
         let Some(true_count) = offender.key.as_deref().and_then(|key| truth.get(&key.parse().ok()?)) else {
             continue;

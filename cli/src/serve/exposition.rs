@@ -1,8 +1,8 @@
 //! Series as Prometheus reads them: a recorder of the facade `metrics`, and the text of all that it has.
 //!
 //! The crate metrics-exporter-prometheus (0.18.3) does this too. With it the series of a rule that is gone would stay until the
-//! end, families would stand in another order in each answer, two backslashes of a label would be read as one, and nine crates
-//! more would be built, for histograms that the server has none of.
+//! end, families would stand in another order in each answer, two backslashes of a label would be read as one, and what
+//! histograms need would be built, of which the server has none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -4,45 +4,28 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::scenario::{FIELDS, Field, SEED, Scenario, TABLES, Told};
-
-/// How far a spelling may be from the one that was probably meant, as strsim counts it.
-const SIMILAR_MIN: f64 = 0.7;
+use crate::mistakes::{Mistakes, nearest, shown};
 
 /// Reads a file over `scenario`: a line for each mistake, `file:line:column: what`.
 pub(super) fn read(text: &str, file: &str, scenario: Scenario) -> Result<Scenario, Vec<String>> {
-    let mut reader = Reader { text, file, scenario, wrong: Vec::new() };
+    let mut reader = Reader { scenario, wrong: Mistakes::new(text, file) };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        reader.wrong(error.span().map_or(0, |span| span.start), error.message());
+        reader.wrong.add(error.span().map_or(0, |span| span.start), error.message());
     }
     if errors.is_empty() {
         reader.all(table.get_ref());
         reader.together();
     }
-    reader.wrong.sort_by_key(|(at, _)| *at);
-    let wrong: Vec<String> = reader.wrong.into_iter().map(|(_, line)| line).collect();
-    if wrong.is_empty() { Ok(reader.scenario) } else { Err(wrong) }
+    reader.wrong.or(reader.scenario)
 }
 
 struct Reader<'a> {
-    text: &'a str,
-    file: &'a str,
     scenario: Scenario,
-    /// What is wrong, and the byte where.
-    wrong: Vec<(usize, String)>,
+    wrong: Mistakes<'a>,
 }
 
 impl Reader<'_> {
-    fn wrong(&mut self, at: usize, what: impl std::fmt::Display) {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        // A name or a value may hold what would move the cursor.
-        let shown = format!("{}:{line}:{column}: {what}", self.file);
-        let shown = shown.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-        self.wrong.push((at, shown.collect()));
-    }
-
     fn all(&mut self, root: &DeTable<'_>) {
         for (key, value) in root.iter() {
             let name = key.get_ref().as_ref();
@@ -54,7 +37,7 @@ impl Reader<'_> {
             } else if let Some(table) = value.get_ref().as_table() {
                 self.table(name, table);
             } else {
-                self.wrong(key.span().start, format!("{name} is no table; it begins with [{name}]"));
+                self.wrong.add(key.span().start, format!("{name} is no table; it begins with [{name}]"));
             }
         }
     }
@@ -81,11 +64,11 @@ impl Reader<'_> {
             nearest(name, known).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
         let known = known.join(", ");
         let dot = if nearest.is_empty() { ";" } else { "" };
-        self.wrong(at, format!("unknown {what} \"{name}\"{place}{nearest}{dot} Known: {known}"));
+        self.wrong.add(at, format!("unknown {what} \"{name}\"{place}{nearest}{dot} Known: {known}"));
     }
 
     fn number(&mut self, field: &Field, value: &Spanned<DeValue<'_>>) {
-        let found = shown(value.get_ref());
+        let found = told(value.get_ref());
         let number = match value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
@@ -95,7 +78,7 @@ impl Reader<'_> {
             None => {
                 let Field { name, min, max, .. } = field;
                 let what = format!("{name} is {found}; it must be a whole number from {min} to {max}");
-                self.wrong(value.span().start, what);
+                self.wrong.add(value.span().start, what);
             }
         }
     }
@@ -108,9 +91,9 @@ impl Reader<'_> {
                 let names = Told::NAMES.map(|(name, _)| name);
                 let near = text.and_then(|text| nearest(text, &names));
                 let near = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
-                let found = shown(value.get_ref());
+                let found = told(value.get_ref());
                 let what = format!("told is {found}; it must be \"exact\" or \"whole-seconds\"{near}");
-                self.wrong(value.span().start, what);
+                self.wrong.add(value.span().start, what);
             }
         }
     }
@@ -131,7 +114,7 @@ impl Reader<'_> {
             below("at_s", storm.at_s, "length_s", traffic.length_s),
         ];
         for what in found.into_iter().flatten() {
-            self.wrong.push((usize::MAX, format!("{}: {what}", self.file)));
+            self.wrong.add_of_all(what);
         }
     }
 }
@@ -140,24 +123,9 @@ fn below(name: &str, value: u64, other: &str, most: u64) -> Option<String> {
     (value > most).then(|| format!("{name} is {value}; it must be at most {other}, which is {most}"))
 }
 
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let mut scored: Vec<(f64, &str)> =
-        known.iter().map(|known| (strsim::jaro_winkler(name, known), *known)).collect();
-    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
-    scored.first().filter(|(score, _)| *score >= SIMILAR_MIN).map(|(_, known)| *known)
-}
-
 /// A value as a message shows it.
-fn shown(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) => format!("\"{text}\""),
-        DeValue::Integer(number) => number.to_string(),
-        DeValue::Float(number) => number.to_string(),
-        DeValue::Boolean(yes) => yes.to_string(),
-        DeValue::Datetime(time) => time.to_string(),
-        DeValue::Array(_) => "a list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
-    }
+fn told(value: &DeValue<'_>) -> String {
+    shown(value).unwrap_or_else(|| if value.is_table() { "a table" } else { "a list" }.to_owned())
 }
 
 /// A count as the size of something in memory; ranges keep it far below what fits.

@@ -13,13 +13,13 @@ const SHARED: usize = 4;
 
 /// `N` counts.
 pub(super) struct Tallies<const N: usize> {
-    sets: Box<[Padded<[Tally; N]>]>,
+    sets: Box<[Padded<[Tally; N]>; OWN + SHARED]>,
 }
 
 impl<const N: usize> Tallies<N> {
     pub(super) fn new() -> Self {
         let set = |_| Padded(std::array::from_fn(|_| Tally::new(0)));
-        Self { sets: (0..OWN + SHARED).map(set).collect() }
+        Self { sets: Box::new(std::array::from_fn(set)) }
     }
 
     /// Counts one. A count that there is not is none.
@@ -28,9 +28,9 @@ impl<const N: usize> Tallies<N> {
         let number = thread_number();
         // ORDERING: Relaxed, all of them: they are counts, and order nothing.
         if number < OWN {
-            let Some(own) = self.sets.get(number).and_then(|set| set.0.get(count)) else { return };
+            let Some(own) = self.sets[number].0.get(count) else { return };
             own.store(own.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        } else if let Some(shared) = self.sets.get(OWN + number % SHARED).and_then(|set| set.0.get(count)) {
+        } else if let Some(shared) = self.sets[OWN + number % SHARED].0.get(count) {
             shared.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -9,8 +9,8 @@ use tidegate::policy::Pattern;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// How far a spelling may be from the one that was probably meant, as strsim counts it.
-const SIMILAR_MIN: f64 = 0.7;
+use crate::mistakes::{Mistakes, nearest, shown};
+
 /// The longest time that a file can ask for, in seconds: a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
@@ -58,46 +58,31 @@ fn parse(
     beside: &Path,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Webhooks, Vec<String>> {
-    let mut reader = Reader { text, file, beside, env: &env, wrong: Vec::new() };
+    let mut reader = Reader { beside, env: &env, wrong: Mistakes::new(text, file) };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        reader.wrong(error.span().map_or(0, |span| span.start), error.message());
+        reader.wrong.add(error.span().map_or(0, |span| span.start), error.message());
     }
     let webhooks = if errors.is_empty() { reader.all(table.get_ref()) } else { Webhooks::default() };
-    reader.wrong.sort_by_key(|(at, _)| *at);
-    let wrong: Vec<String> = reader.wrong.into_iter().map(|(_, line)| line).collect();
-    if wrong.is_empty() { Ok(webhooks) } else { Err(wrong) }
+    reader.wrong.or(webhooks)
 }
 
 struct Reader<'a> {
-    text: &'a str,
-    file: &'a str,
     beside: &'a Path,
     env: &'a dyn Fn(&str) -> Option<String>,
-    /// What is wrong, and the byte where.
-    wrong: Vec<(usize, String)>,
+    wrong: Mistakes<'a>,
 }
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
 impl Reader<'_> {
-    fn wrong(&mut self, at: usize, what: impl std::fmt::Display) {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        // A name or a value may hold what would move the cursor.
-        let shown = format!("{}:{line}:{column}: {what}", self.file);
-        let shown = shown.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-        self.wrong.push((at, shown.collect()));
-    }
-
     /// Tells what is wrong with a value, which is not shown where it may be a secret.
     fn not_allowed(&mut self, name: &str, value: &Value<'_>, allowed: &str) {
         let what = match shown(value.get_ref()) {
             Some(found) if !name.contains("secrets") => format!("{name} is {found}; it must be {allowed}"),
             _ => format!("{name} must be {allowed}"),
         };
-        self.wrong(value.span().start, what);
+        self.wrong.add(value.span().start, what);
     }
 
     fn only_known(&mut self, table: &DeTable<'_>, known: &[&str], place: &str) {
@@ -107,10 +92,8 @@ impl Reader<'_> {
                 nearest(name, known).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
             let dot = if near.is_empty() { ";" } else { "" };
             let known = known.join(", ");
-            self.wrong(
-                key.span().start,
-                format!("unknown field \"{name}\"{place}{near}{dot} Known: {known}"),
-            );
+            self.wrong
+                .add(key.span().start, format!("unknown field \"{name}\"{place}{near}{dot} Known: {known}"));
         }
     }
 
@@ -131,14 +114,14 @@ impl Reader<'_> {
         let offenders = self.is_so(root, "offenders");
         let mut endpoints: Vec<(String, Endpoint)> = Vec::new();
         match get(root, "endpoint") {
-            None => self.wrong(0, "no endpoint; one begins with [[endpoint]]"),
+            None => self.wrong.add(0, "no endpoint; one begins with [[endpoint]]"),
             Some(value) => match value.get_ref().as_array() {
                 None => self.not_allowed("endpoint", value, "a list of tables; one begins with [[endpoint]]"),
                 Some(list) => {
                     for entry in list.iter() {
                         let Some((name, endpoint)) = self.endpoint(entry) else { continue };
                         if endpoints.iter().any(|(other, _)| *other == name) {
-                            self.wrong(
+                            self.wrong.add(
                                 entry.span().start,
                                 format!("name is \"{name}\", which another endpoint has"),
                             );
@@ -196,12 +179,12 @@ impl Reader<'_> {
         };
         let field = field.unwrap_or("endpoint");
         let at = get(table, field).map_or(entry.span().start, |value| value.span().start);
-        self.wrong(at, format!("{field}: {}", error.problem()));
+        self.wrong.add(at, format!("{field}: {}", error.problem()));
     }
 
     fn needed(&mut self, table: &DeTable<'_>, name: &str, entry: &Value<'_>) -> Option<String> {
         let Some(value) = get(table, name) else {
-            self.wrong(entry.span().start, format!("this endpoint has no {name}"));
+            self.wrong.add(entry.span().start, format!("this endpoint has no {name}"));
             return None;
         };
         let text = value.get_ref().as_str().map(str::to_owned);
@@ -217,10 +200,8 @@ impl Reader<'_> {
             .map(|name| get(table, name).map(|value| (name, value)));
         let mut given = given.into_iter().flatten();
         let (Some((name, value)), None) = (given.next(), given.next()) else {
-            self.wrong(
-                entry.span().start,
-                "this endpoint must have one of secrets, secrets_file, secrets_env",
-            );
+            self.wrong
+                .add(entry.span().start, "this endpoint must have one of secrets, secrets_file, secrets_env");
             return Vec::new();
         };
         if name == "secrets" {
@@ -240,7 +221,7 @@ impl Reader<'_> {
             Ok(text) => text.split_whitespace().map(str::to_owned).collect(),
             Err(why) => {
                 // Not the place: somebody may have put a secret there.
-                self.wrong(value.span().start, format!("{name} {why}"));
+                self.wrong.add(value.span().start, format!("{name} {why}"));
                 Vec::new()
             }
         }
@@ -272,9 +253,9 @@ impl Reader<'_> {
         for text in texts {
             match text.parse() {
                 Ok(network) => networks.push(network),
-                Err(_) => {
-                    self.wrong(at, format!("allow_networks has {text:?}; it must be networks, as 10.0.0.0/8"))
-                }
+                Err(_) => self
+                    .wrong
+                    .add(at, format!("allow_networks has {text:?}; it must be networks, as 10.0.0.0/8")),
             }
         }
         networks
@@ -318,24 +299,6 @@ impl Reader<'_> {
 
 fn get<'t, 'a>(table: &'t DeTable<'a>, name: &str) -> Option<&'t Value<'a>> {
     table.iter().find(|(key, _)| key.get_ref().as_ref() == name).map(|(_, value)| value)
-}
-
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    let scored = known.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
-    let best = scored.max_by(|one, other| one.0.total_cmp(&other.0));
-    best.filter(|(score, _)| *score >= SIMILAR_MIN).map(|(_, known)| known)
-}
-
-/// A value as a message shows it.
-fn shown(value: &DeValue<'_>) -> Option<String> {
-    match value {
-        DeValue::String(text) => Some(format!("\"{text}\"")),
-        DeValue::Integer(number) => Some(number.to_string()),
-        DeValue::Float(number) => Some(number.to_string()),
-        DeValue::Boolean(yes) => Some(yes.to_string()),
-        DeValue::Datetime(time) => Some(time.to_string()),
-        DeValue::Array(_) | DeValue::Table(_) => None,
-    }
 }
 
 #[cfg(test)]
