@@ -30,11 +30,12 @@ export PROPTEST_RNG_SEED=1 PROPTEST_DISABLE_FAILURE_PERSISTENCE=1 PROPTEST_MAX_S
 select=(--package tidegate --exclude '**/tests.rs' --exclude '**/tests/*.rs' --exclude-re 'tests::')
 for glob in "${sample[@]}"; do select+=(--file "$glob"); done
 
-# mutants ARGUMENT...: tries those that are left against the tests that the arguments select.
+# mutants ARGUMENT...: tries those that are left against the tests that the arguments select. What stands behind a `--`
+# would reach the run of the tests alone: all others would be built for each mutant.
 mutants() {
     local rc=0
     cargo mutants --dir "$box/tree" --in-place --output "$box" "${select[@]}" --iterate --cargo-arg "$optimised" \
-        --minimum-test-timeout 10 --colors never -- "$@" </dev/null || rc=$?
+        "${@/#/--cargo-arg=}" --minimum-test-timeout 10 --colors never </dev/null || rc=$?
     # 2: some were missed, 3: some ran into the timeout. Anything else is no verdict.
     [[ $rc -eq 0 || $rc -eq 2 || $rc -eq 3 ]] || exit "$rc"
 }
