@@ -213,6 +213,13 @@ mod tests {
     }
 
     #[test]
+    fn time_and_wall_are_read_together() {
+        let (clock, origin) = at_unix(3_000);
+        clock.advance(Duration::from_secs(7));
+        assert_eq!(origin.beside_wall(&clock), (307 * SECOND, 3_007 * SECOND));
+    }
+
+    #[test]
     fn a_slow_counter_is_corrected_at_the_end_of_a_window() {
         let (clock, origin) = at_unix(3_000);
         clock.advance(Duration::from_secs(10));
@@ -319,6 +326,7 @@ mod tests {
         assert_eq!([1_000, 1_007, 5_000].map(|wall| from(400, wall)), [400, 407, 4_400]);
         // It was 3 s ahead of the wall, or behind it, and has not compared since.
         assert_eq!([from(403, 1_007), from(397, 1_007), from(397, 1_000)], [407, 407, 400]);
+        assert_eq!(from(550, 1_000), 400, "half a period apart: it is taken back");
         // Set back: by as much, less whole periods.
         assert_eq!([999, 950, 701, 700, 699, 0].map(|wall| from(400, wall)), [399, 350, 101, 400, 399, 300]);
         assert_eq!([from(100, 999), from(100, 701), from(50, 900)], [99, 101, 0]);

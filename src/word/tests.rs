@@ -298,5 +298,7 @@ proptest! {
     }
 }
 
+mod beside;
 mod examples;
 mod moved;
+mod ordered;

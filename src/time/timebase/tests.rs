@@ -120,6 +120,20 @@ fn horizons_are_decades_for_ordinary_rates_and_seven_years_for_the_highest() {
 }
 
 #[test]
+fn with_fewer_bits_time_lasts_nine_years_and_stays_as_fine() {
+    let narrow = |value_bits| {
+        let ask = Ask { emissions: 1, period_ns: SECOND, ahead: 1, reserve_ns: SECOND, value_bits };
+        (Timebase::new(ask).unwrap(), value_bits)
+    };
+    let usual = base(1, SECOND);
+    for (time, value_bits) in [60, 61].map(narrow) {
+        assert_eq!((time.value_bits(), time.value_max()), (value_bits, (1 << value_bits) - 1));
+        assert!((9 * YEAR..10 * YEAR).contains(&time.end_ns()), "{value_bits}");
+        assert!(time.fraction_bits() >= usual.fraction_bits(), "{value_bits}");
+    }
+}
+
+#[test]
 fn ordinary_rates_tell_nanoseconds_apart() {
     for (emissions, period_ns) in [(1, SECOND), (30, 60 * SECOND), (1, 3600 * SECOND), (7_777, SECOND)] {
         let time = base(emissions, period_ns);
