@@ -1,6 +1,6 @@
 //! What the fuzz targets share: the inputs they are made of, the two games that play a limiter
 //! against its twin, the one that plays a table with little room, the one that charges and gives back, the one of
-//! snapshots, the one of tiers, and the one of policies.
+//! snapshots, the one of tiers, and the one of policies and of what they tell.
 
 pub mod asked;
 pub mod bucket;
@@ -17,5 +17,6 @@ mod evaluator;
 mod game;
 #[path = "../../tests/common/same.rs"]
 mod same;
+mod told;
 #[path = "../../tests/twin/mod.rs"]
 mod twin;

@@ -5,16 +5,21 @@ use std::time::Duration;
 
 use arbitrary::Arbitrary;
 use tidegate::Manual;
-use tidegate::policy::{Cost, Counting, KeyPart, Matching, OnRefusal, Pattern, Policy, Request};
+use tidegate::policy::{
+    Cost, Counting, EventSettings, KeyPart, Matching, OnRefusal, Pattern, Policy, Request,
+};
 
 use crate::evaluator::{Drawn, Kind, Naive, Plan};
 use crate::input::STEPS_MAX;
 use crate::same::assert_same;
+use crate::told::Told;
 
 /// Rules of one policy; each has a name of its own.
 const RULES_MAX: usize = 6;
 /// Each costs milliseconds.
 const REPLACES_MAX: usize = 4;
+/// Until every key has recovered.
+const RECOVERY: Duration = Duration::from_secs(3_600);
 /// Different limits that a limiter has room for beside its own.
 const OVERRIDES_MAX: usize = 3;
 /// The rates of the buckets of each rule, in tokens a minute; a token takes whole nanoseconds. They stay: see the evaluator.
@@ -30,6 +35,7 @@ const NAMED: [&str; 8] = ["ada", "bob", "", "chess", "go", "gold", "free", "3"];
 #[derive(Arbitrary, Debug)]
 pub struct Input {
     first: Policies,
+    tells: bool,
     steps: Vec<Step>,
 }
 
@@ -39,6 +45,7 @@ enum Step {
     Again,
     Peek(Asked),
     Wait(Wait),
+    Listen,
     Replace(Policies),
 }
 
@@ -209,17 +216,25 @@ impl Policies {
 pub fn run(input: &Input) {
     let plan = input.first.get();
     let clock = Manual::new();
-    let built = Policy::builder(plan.rules()).seed(1).clock(clock.clone()).build();
-    let policy = built.unwrap_or_else(|error| panic!("{error}: {plan:?}"));
-    let mut game = Game { policy, naive: Naive::new(&plan), clock, last: Asked::default(), replaces: 0 };
+    let mut builder = Policy::builder(plan.rules()).seed(1).clock(clock.clone());
+    if input.tells {
+        builder = builder.events(EventSettings::new());
+    }
+    let policy = builder.build().unwrap_or_else(|error| panic!("{error}: {plan:?}"));
+    let (naive, told) = (Naive::new(&plan), Told::default());
+    let mut game = Game { policy, naive, clock, told, last: Asked::default(), replaces: 0 };
     for step in input.steps.iter().take(STEPS_MAX) {
         match step {
             Step::Check(asked) => game.check(*asked),
             Step::Again => game.check(game.last),
             Step::Peek(asked) => game.peek(*asked),
             Step::Wait(wait) => game.clock.advance(wait.get()),
+            Step::Listen => game.told.drain(&game.policy),
             Step::Replace(policies) => game.replace(&policies.get()),
         }
+    }
+    if input.tells {
+        game.end();
     }
 }
 
@@ -227,6 +242,7 @@ struct Game {
     policy: Policy<Manual>,
     naive: Naive,
     clock: Manual,
+    told: Told,
     last: Asked,
     replaces: usize,
 }
@@ -241,6 +257,7 @@ impl Game {
         with_request(asked, |request| {
             let said = self.naive.check(request, self.now_ns());
             let verdict = self.policy.check(request);
+            self.told.count(&verdict);
             self.naive
                 .assert_same(&verdict, &said, 0, |answer, decision| assert_same(answer, decision, request));
         });
@@ -266,6 +283,18 @@ impl Game {
         }
         let changes = self.policy.replace(plan.rules()).unwrap_or_else(|error| panic!("{error}: {plan:?}"));
         assert_eq!(changes, self.naive.replace(plan, self.now_ns()), "{plan:?}");
+    }
+}
+
+impl Game {
+    /// Has all keys recover: what was refused until then is told at the end of a first period, that it is over after another.
+    fn end(&mut self) {
+        for _ in 0..3 {
+            self.told.drain(&self.policy);
+            self.clock.advance(RECOVERY);
+        }
+        self.told.drain(&self.policy);
+        self.told.assert_whole(&self.policy);
     }
 }
 

@@ -11,8 +11,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::Rate;
-use crate::time::timebase::value_max;
-use crate::time::timebase::{HORIZON_LEAST_NS, HORIZON_WANTED_NS, VALUE_BITS, VALUE_MAX};
+use crate::time::timebase::{
+    HORIZON_LEAST_NS, HORIZON_WANTED_NS, VALUE_BITS, VALUE_MAX, horizon_wanted_ns, value_max,
+};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -220,6 +221,18 @@ proptest! {
         let part = rule.parts(decided.next, now)[0];
         let periods = if part.name == WindowName::Sliding { 2 } else { 1 };
         prop_assert_eq!(left_at, part.reset.saturating_sub(periods * part.period));
+    }
+
+    /// Whatever a word counts at the end of time, it is forgotten at a time that a word can hold.
+    #[test]
+    fn words_last_to_the_end_of_time(limit in limits(), fingerprint in any::<u64>()) {
+        prop_assume!(Rule::new(&limit).is_ok());
+        let rule = Rule::new(&limit).unwrap();
+        let last = rule.moment(rule.time().end_ns(), fingerprint);
+        let decided = rule.decide(0, last, 1);
+        prop_assert_eq!(decided.outcome, Outcome::Pass);
+        prop_assert_eq!(rule.parts(decided.next, last)[0].used, 1);
+        prop_assert!(rule.idle_from(decided.next) > last && rule.idle_from(decided.next) <= VALUE_MAX + 1);
     }
 
     #[test]

@@ -188,17 +188,3 @@ fn a_sliding_windows_phases_are_spread_over_its_period() {
     assert_eq!(shifted.phase(1 << 47), period / 2);
     assert!((period / 100 * 99..period).contains(&shifted.phase(last)));
 }
-
-proptest! {
-    /// Whatever a word counts at the end of time, it is forgotten at a time that a word can hold.
-    #[test]
-    fn words_last_to_the_end_of_time(limit in limits(), fingerprint in any::<u64>()) {
-        prop_assume!(Rule::new(&limit).is_ok());
-        let rule = Rule::new(&limit).unwrap();
-        let last = rule.moment(rule.time().end_ns(), fingerprint);
-        let decided = rule.decide(0, last, 1);
-        prop_assert_eq!(decided.outcome, Outcome::Pass);
-        prop_assert_eq!(rule.parts(decided.next, last)[0].used, 1);
-        prop_assert!(rule.idle_from(decided.next) > last && rule.idle_from(decided.next) <= VALUE_MAX + 1);
-    }
-}

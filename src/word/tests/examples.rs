@@ -367,3 +367,43 @@ fn the_largest_limit_that_an_error_allows_builds() {
         assert!(Rule::new(&limit(limit_max)).is_ok() && Rule::new(&limit(limit_max + 1)).is_err());
     }
 }
+
+/// A sliding window's word counts in two windows: the last one there is, shifted by a phase, and what is counted in that is
+/// forgotten two windows later.
+#[test]
+fn a_sliding_window_lasts_to_the_end_of_time() {
+    for value_bits in [58, 60, VALUE_BITS] {
+        let horizon_ns = horizon_wanted_ns(value_bits);
+        // Up to seven years, and where the number of the last window is just a power of two.
+        let long = (1..700).map(|part| HORIZON_LEAST_NS / 700 * part);
+        let tight = (12..30).map(|bits| horizon_ns / ((1 << bits) - 2) + 1);
+        let mut built = 0;
+        for period_ns in long.chain(tight) {
+            let window = Window::new(1, Duration::from_nanos(period_ns));
+            let limit = Limit::sliding_window(window).align(Alignment::PerKey);
+            let Ok(rule) = Rule::narrow(&limit, value_bits) else { continue };
+            built += 1;
+            let last = rule.moment(rule.time().end_ns(), u64::MAX);
+            let decided = rule.decide(0, last, 1);
+            assert_eq!(decided.outcome, Outcome::Pass);
+            assert_eq!(rule.parts(decided.next, last)[0].used, 1, "{value_bits} bits, {period_ns} ns");
+            let forgotten = rule.idle_from(decided.next);
+            assert!(
+                forgotten > last && forgotten <= value_max(value_bits),
+                "{value_bits} bits, {period_ns} ns"
+            );
+        }
+        assert!(built > 20, "{value_bits} bits: {built}");
+    }
+}
+
+/// From the latest start: two periods above 0.
+#[test]
+fn a_sliding_window_lasts_for_36_years() {
+    for days in [1, 400] {
+        let period = Duration::from_secs(days * 86_400);
+        let rule = rule(Limit::sliding_window(Window::new(10, period)));
+        let period_ns = u64::try_from(period.as_nanos()).unwrap();
+        assert!(rule.time().end_ns() - 2 * period_ns >= HORIZON_WANTED_NS, "{days} days");
+    }
+}
