@@ -229,7 +229,7 @@ pub fn run(input: &Input) {
             Step::Again => game.check(game.last),
             Step::Peek(asked) => game.peek(*asked),
             Step::Wait(wait) => game.clock.advance(wait.get()),
-            Step::Listen => game.told.drain(&game.policy),
+            Step::Listen => game.listen(),
             Step::Replace(policies) => game.replace(&policies.get()),
         }
     }
@@ -287,13 +287,17 @@ impl Game {
 }
 
 impl Game {
+    fn listen(&mut self) {
+        self.told.drain(&self.policy, self.replaces > 0);
+    }
+
     /// Has all keys recover: what was refused until then is told at the end of a first period, that it is over after another.
     fn end(&mut self) {
         for _ in 0..3 {
-            self.told.drain(&self.policy);
+            self.listen();
             self.clock.advance(RECOVERY);
         }
-        self.told.drain(&self.policy);
+        self.listen();
         self.told.assert_whole(&self.policy);
     }
 }

@@ -38,12 +38,13 @@ impl Told {
     }
 
     /// Hears what there is to tell.
-    pub fn drain(&mut self, policy: &Policy<Manual>) {
-        policy.drain_events(|event| self.hear(&event));
+    pub fn drain(&mut self, policy: &Policy<Manual>, was_replaced: bool) {
+        policy.drain_events(|event| self.hear(&event, was_replaced));
     }
 
-    /// A key is warned while it is well, refused once, told of for as long as it is refused, and then well again.
-    fn hear(&mut self, event: &Event) {
+    /// A key is warned while it is well, refused once, told of for as long as it is refused, and then well again. Where its
+    /// rule is gone the end comes at once, and tells of the last refusals too.
+    fn hear(&mut self, event: &Event, was_replaced: bool) {
         let limit = (Arc::clone(&event.rule), event.is_shadow, event.limit_number);
         let key = self.keys.entry((limit.clone(), event.fingerprint)).or_default();
         match event.kind {
@@ -57,8 +58,10 @@ impl Told {
                 key.told += event.refused;
             }
             EventKind::Recovered => {
-                assert!(key.is_refusing && event.refused == key.told, "{event:?}, told {}", key.told);
-                *self.recovered.entry(limit).or_default() += key.told;
+                let untold = event.refused.checked_sub(key.told);
+                assert!(key.is_refusing && untold.is_some(), "{event:?}, told {}", key.told);
+                assert!(untold == Some(0) || was_replaced, "{event:?}, told {}", key.told);
+                *self.recovered.entry(limit).or_default() += event.refused;
                 *key = Key::default();
             }
             other => unreachable!("{other} is no kind of today"),

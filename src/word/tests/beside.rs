@@ -34,7 +34,7 @@ fn limits_beside_each_other_count_in_the_same_bits() {
         (pair(5, 9), &|limit| pair(5, limit), "sustain limit", Some(("burst limit", 5))),
     ];
     for (limit, other, name, beside) in cases {
-        let rule = Rule::narrow(&limit, BITS).unwrap();
+        let rule = Rule::narrow(&limit.count_refused(true), BITS).unwrap();
         let try_it = |limit| rule.beside(&other(limit).count_refused(false));
         let ConfigError::TooWide { field, limit, limit_max, other } = try_it(WIDE).unwrap_err() else {
             panic!("{name}")
