@@ -218,7 +218,7 @@ fn a_policy_of_eight_rules_allocates_nothing() {
             let builder = Policy::builder(rules).clock(Manual::new());
             let builder = if told { builder.events(EventSettings::new()) } else { builder };
             let policy = builder.build().unwrap();
-            // The first pin of a thread makes its place among all threads; the first refusal of a rule, its counts of them.
+            // The first pin of a thread makes its place among all threads; the first refusal of a limit, its counts of them.
             assert!(policy.check(&request).is_allowed());
             if calls < 5_000 {
                 while policy.check(&request).refusing().count() < 6 {}

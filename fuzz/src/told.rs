@@ -20,7 +20,8 @@ struct Key {
 /// The refusals of one history.
 #[derive(Default)]
 pub struct Told {
-    refused: BTreeMap<Limit, u64>,
+    /// By limit and the window that was waited for.
+    refused: BTreeMap<(Limit, &'static str), u64>,
     /// By limit and the key's fingerprint.
     keys: BTreeMap<(Limit, u64), Key>,
     /// The refusals of which recovered keys have told.
@@ -31,8 +32,9 @@ impl Told {
     pub fn count(&mut self, verdict: &Verdict) {
         for rule in verdict.rules() {
             for (number, limit) in rule.limits().enumerate() {
-                let counted = (rule.name().into(), rule.is_shadow(), number);
-                *self.refused.entry(counted).or_default() += u64::from(limit.denied().is_some());
+                let Some(denied) = limit.denied() else { continue };
+                let limit = (rule.name().into(), rule.is_shadow(), number);
+                *self.refused.entry((limit, denied.binding().as_str())).or_default() += 1;
             }
         }
     }
@@ -73,15 +75,20 @@ impl Told {
         let counts = policy.counts().expect("events are on");
         for rule in &counts.rules {
             for (number, limit) in rule.limits.iter().enumerate() {
-                let counted: u64 = limit.refusals.iter().map(|(_, refused)| refused).sum();
-                let key = (Arc::clone(&rule.name), rule.is_shadow, number);
-                let refused = self.refused.get(&key).copied().unwrap_or(0);
-                assert_eq!(counted, refused, "{} {number}", rule.name);
+                for &(window, counted) in &limit.refusals {
+                    let limit = (Arc::clone(&rule.name), rule.is_shadow, number);
+                    let refused = self.refused.get(&(limit, window.as_str())).copied().unwrap_or(0);
+                    assert_eq!(counted, refused, "{} {number} {window}", rule.name);
+                }
             }
         }
         assert!(self.keys.values().all(|key| !key.is_refusing), "a key has not recovered");
         assert_eq!(counts.refusals_unseen, 0, "one thread always finds a place for its notes");
-        for (limit, &refused) in &self.refused {
+        let mut refused = BTreeMap::<&Limit, u64>::new();
+        for ((limit, _), count) in &self.refused {
+            *refused.entry(limit).or_default() += count;
+        }
+        for (limit, refused) in refused {
             let told = self.recovered.get(limit).copied().unwrap_or(0);
             let is_whole = told == refused || (told < refused && counts.events_dropped > 0);
             assert!(is_whole, "{limit:?}: told {told} of {refused}, {} dropped", counts.events_dropped);

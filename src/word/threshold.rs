@@ -2,6 +2,7 @@
 //! it asks.
 
 use super::{Counts, Kind, Rule, Windows};
+use crate::decision::WindowName;
 
 /// What a word of one rule has to reach.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +43,15 @@ impl Rule {
         }
     }
 
-    /// Whether there are two windows.
+    /// The bucket, the only window, or the burst window.
     #[inline]
-    pub(crate) fn has_sustain(&self) -> bool {
-        matches!(&self.kind, Kind::Windows(Windows::Fixed(windowed)) if !windowed.is_single())
+    pub(crate) fn first_window(&self) -> WindowName {
+        match &self.kind {
+            Kind::Bucket(_) => WindowName::Bucket,
+            Kind::Windows(Windows::Fixed(windowed)) if windowed.is_single() => WindowName::Window,
+            Kind::Windows(Windows::Fixed(_)) => WindowName::Burst,
+            Kind::Windows(Windows::Sliding(_)) => WindowName::Sliding,
+        }
     }
 
     /// Whether a word that was charged at this moment uses as much.

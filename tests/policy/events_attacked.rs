@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::policy::{Cost, Event, EventKind, EventSettings, KeyPart, Policy, Request, Rule};
-use tidegate::{Alignment, Limit, Manual, Rate, Window};
+use tidegate::{Alignment, Limit, Manual, Rate, Window, WindowName};
 
 use super::events::{by_user, drained, told};
 use super::{rule, rule_for, rules};
@@ -300,4 +300,21 @@ fn what_happened_first_is_told_first_whoever_saw_it() {
         assert_eq!(events[1].retry_after, Some(Duration::from_millis(500)), "{swapped}");
         assert_eq!(events[0].at, events[1].at, "{swapped}");
     }
+}
+
+/// Bug class: counts that go by their place are told under the name of what stands there next.
+#[test]
+fn what_a_limit_refused_is_not_told_of_one_of_another_kind_in_its_place() {
+    let pair = Limit::burst_sustain(Window::new(1, MINUTE / 4), Window::new(4, 5 * MINUTE));
+    let (policy, _) = told(by_user(&[pair]));
+    let ask = |times| (0..times).for_each(|_| drop(policy.check(&Request::new("x").user("ada"))));
+    let refusals = || policy.counts().unwrap().rules[0].limits[0].refusals.clone();
+    ask(7);
+    assert_eq!(refusals(), [(WindowName::Burst, 2), (WindowName::Sustain, 4)]);
+    policy.replace(by_user(&[Limit::bucket(Rate::per_hour(1), 1)])).unwrap();
+    assert_eq!(refusals(), [(WindowName::Bucket, 0)]);
+    ask(3);
+    assert_eq!(refusals(), [(WindowName::Bucket, 2)]);
+    policy.replace(by_user(&[pair])).unwrap();
+    assert_eq!(refusals(), [(WindowName::Burst, 2), (WindowName::Sustain, 4)]);
 }

@@ -6,28 +6,34 @@ use super::tallies::Tallies;
 use crate::answer::Denied;
 use crate::decision::{WindowName, Windows};
 
-/// Of eight limits with two windows each.
-const COUNTS: usize = 16;
+/// Limits of a rule, at most.
+const LIMITS: usize = 8;
+/// Names of windows: a limit that a reload puts in the place of another may have other windows.
+const NAMES: usize = 5;
 
 /// The counts of one rule, for as long as the policy lives.
 #[derive(Default)]
 pub(crate) struct Refusals {
-    /// Made at the first refusal: most rules of many never refuse.
-    counts: OnceLock<Tallies<COUNTS>>,
+    /// Of each limit, made at its first refusal: most limits of many never refuse.
+    limits: [OnceLock<Tallies<NAMES>>; LIMITS],
 }
 
 impl Refusals {
     /// A limit of this number refused.
     #[inline]
     pub(crate) fn add(&self, limit: u8, denied: &Denied) {
-        let is_second = denied.snapshot.rule.has_sustain() && denied.binding() == WindowName::Sustain;
-        let counts = self.counts.get_or_init(Tallies::new);
-        counts.add(2 * usize::from(limit) + usize::from(is_second));
+        let Some(counts) = self.limits.get(usize::from(limit)) else { return };
+        let name = match denied.snapshot.rule.first_window() {
+            WindowName::Burst => denied.binding(),
+            only => only,
+        };
+        counts.get_or_init(Tallies::new).add(name as usize);
     }
 
     /// What a limit has refused, for each of its windows.
     pub(crate) fn of(&self, limit: usize, windows: &Windows) -> Vec<(WindowName, u64)> {
-        let count = |at: usize| self.counts.get().map_or(0, |counts| counts.of(2 * limit + at));
-        windows.iter().enumerate().map(|(at, window)| (window.name, count(at))).collect()
+        let counts = self.limits.get(limit).and_then(OnceLock::get);
+        let count = |name: WindowName| counts.map_or(0, |counts| counts.of(name as usize));
+        windows.iter().map(|window| (window.name, count(window.name))).collect()
     }
 }

@@ -167,15 +167,17 @@ fn those_who_wait_come_back_as_far_apart_as_their_cost_takes() {
 }
 
 #[test]
-fn two_windows_are_told_from_one() {
-    let has_sustain = |limit| Rule::new(&limit).unwrap().has_sustain();
-    assert!(has_sustain(pair(3, 5)));
-    let others = [
+fn the_first_window_is_the_first_part() {
+    let limits = [
         Limit::bucket(Rate::per_minute(10), 4),
         Limit::window(window(10)),
         Limit::sliding_window(window(10)),
+        pair(3, 5),
     ];
-    assert_eq!(others.map(has_sustain), [false; 3]);
+    for limit in limits {
+        let rule = Rule::new(&limit).unwrap();
+        assert_eq!(rule.first_window(), rule.parts(0, NOW)[0].name);
+    }
 }
 
 #[test]
