@@ -85,7 +85,10 @@ impl<C: Clock> Core<C> {
                 Ok(tier) => tier,
                 Err(full @ ConfigError::TooManyTiers { .. }) => {
                     let unused = turn.unused_but_by(&key, eras.tiers()).ok_or(full)?;
-                    self.change(Change::Anew(unused, limit), CarryOver::KeepUsed, hot, &walk)?
+                    // In the key's own place its limit changes. What was used in another's goes back to the limiter's own.
+                    let is_own = overrides.get(&key) == Some(unused);
+                    let change = if is_own { Change::Of } else { Change::Anew };
+                    self.change(change(unused, limit), CarryOver::KeepUsed, hot, &walk)?
                 }
                 Err(error) => return Err(error),
             },

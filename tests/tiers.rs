@@ -137,6 +137,30 @@ fn a_place_for_an_override_is_shared_and_given_again() {
     assert!(limiter.allow("ada") && !limiter.allow("ada"));
 }
 
+/// Bug class: what a key has used comes back at a rate that is none of its limits', because its place was taken from it.
+#[test]
+fn an_override_that_changes_in_the_last_place_is_not_forgiven() {
+    let (limiter, clock) = limiter(per_second(1_000, 1_000), 1);
+    let exact = ExactLimiter::builder(per_second(1_000, 1_000)).max_tiers(1).clock(clock.clone());
+    let exact = exact.build().unwrap();
+    for limit in [per_second(1, 100), per_second(2, 100)] {
+        limiter.set_override("crawler", limit).unwrap();
+        exact.set_override("crawler", limit).unwrap();
+        _ = (limiter.check_n("crawler", 100), exact.check_n("crawler", 100));
+        clock.advance(secs(3));
+    }
+    // Of 100 three came back by the first limit; then 100 did not fit, and six more came back.
+    assert_eq!(limiter.peek("crawler").remaining(), 9);
+    assert_eq!(exact.peek("crawler").remaining(), 9);
+    for limit in [per_second(3, 100), per_second(4, 100)] {
+        limiter.set_override("crawler", limit).unwrap();
+        exact.set_override("crawler", limit).unwrap();
+        clock.advance(secs(1));
+    }
+    // It was not asked meanwhile.
+    assert_eq!((limiter.peek("crawler").remaining(), exact.peek("crawler").remaining()), (16, 16));
+}
+
 #[test]
 fn what_tiers_are_refused() {
     let (limiter, _) = limiter(per_second(1, 10), 1);
