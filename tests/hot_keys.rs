@@ -150,10 +150,31 @@ fn the_switch_turns_leases_off() {
         let remaining: Vec<u64> = (0..100).map(|_| limiter.check(&KEY).unwrap().remaining()).collect();
         let is_exact = remaining.iter().rev().eq(&(99_900..100_000).collect::<Vec<_>>());
         assert_eq!(is_exact, !leases, "{remaining:?}");
-        // What is told is never more than there is, and less by a lease at most: 1/512 of a million spent.
+        // What is told is never more than there is, and less by a lease at most: a 512th of the million that `warm` counts as spent.
         assert!(remaining.iter().zip(1..).all(|(&told, spent)| told <= 100_000 - spent), "{remaining:?}");
         assert!(remaining.iter().zip(1..).all(|(&told, spent)| told + 2_048 >= 100_000 - spent));
     }
+}
+
+/// What another thread takes shows when the lease is over, a millisecond later at most.
+#[test]
+fn what_is_told_of_a_leased_key_is_a_millisecond_old_at_most() {
+    const MILLISECOND: Duration = Duration::from_millis(1);
+    let (limiter, clock) = leasing(Limit::bucket(Rate::per_hour(1), 100_000));
+    limiter.warm(&KEY);
+    let told = || {
+        let pass = limiter.check(&KEY).unwrap();
+        assert_eq!(pass.windows().iter().next().unwrap().remaining, pass.remaining());
+        pass.remaining()
+    };
+    // A first check meets the word, and a second leases; what is told is all but that lease.
+    let [_, before] = [told(), told()];
+    thread::scope(|scope| _ = scope.spawn(|| assert!(limiter.check_n(&KEY, 50_000).is_ok())));
+    let beside = told();
+    assert!(before - beside <= 2_048, "it is not in it: {before}, {beside}");
+    clock.advance(MILLISECOND);
+    let after = told();
+    assert!(after <= before + 2_048 - 50_000, "it is: {before}, {after}");
 }
 
 /// A thread leases, and the clock moves: within the millisecond the bucket's tokens are there, then they are not. A

@@ -77,6 +77,8 @@ struct World {
     tiers: Vec<(Tier, Tier)>,
     sizes: [Size; TIERS],
     overrides: HashMap<u8, Size>,
+    /// What overrides have a place for; some may be nobody's any more.
+    places: Vec<Size>,
     keys: HashMap<u8, Naive>,
     at_s: u64,
 }
@@ -108,6 +110,7 @@ impl World {
             tiers,
             sizes: input.limits,
             overrides: HashMap::new(),
+            places: Vec::new(),
             keys: HashMap::new(),
             at_s: 0,
         }
@@ -154,32 +157,39 @@ impl World {
     }
 
     fn set_override(&mut self, key: u8, size: Size) {
+        // A window has no rate: where only that is another, the limit is the same.
+        let size = Size { rate: if self.windows { 0 } else { size.rate }, ..size };
         let limit = self.limit(size);
         let set = self.slots.set_override(&key, limit);
         assert_eq!(set, self.exact.set_override(&key, limit));
+        let is_others = |size| self.overrides.iter().any(|(&other, &its)| other != key && its == size);
+        let unused = self.places.iter().position(|&size| !is_others(size));
         match set {
+            Ok(()) if self.places.contains(&size) => {}
+            Ok(()) if self.places.len() < OVERRIDES => self.places.push(size),
             Ok(()) => {
-                // A place that nobody needed may have been given to this limit: what was used by it is the limiter's own again.
+                let place = unused.expect("a place that no other key has");
                 self.settle_all();
-                let in_use = |by: By| match by {
-                    By::Tier(_) => true,
-                    By::Override(size) => self.overrides.values().any(|&other| other == size),
-                };
-                let gone: Vec<u8> =
-                    self.keys.iter().filter(|(_, of)| !in_use(of.by)).map(|(&key, _)| key).collect();
-                self.overrides.insert(key, size);
-                // Whether the place was given again shows by the rate from now on; the naive limiter does not know which was,
-                // so it forgets such keys.
-                for key in gone {
-                    self.keys.remove(&key);
-                    assert!(self.slots.reset(&key) && self.exact.reset(&key));
+                let was = std::mem::replace(&mut self.places[place], size);
+                // The key's own limit changes in its place; what was used in a place that is given to a key is the
+                // limiter's own again.
+                let is_own = self.overrides.get(&key) == Some(&was);
+                let by = if is_own { By::Override(size) } else { By::Tier(0) };
+                for of in self.keys.values_mut().filter(|of| of.by == By::Override(was)) {
+                    of.by = by;
                 }
             }
             Err(ConfigError::TooManyTiers { .. }) => {
-                assert!(self.overrides.len() >= OVERRIDES, "there was room: {:?}", self.overrides);
+                assert!(
+                    self.places.len() == OVERRIDES && unused.is_none(),
+                    "there was room: {:?}",
+                    self.overrides
+                );
+                return;
             }
             Err(error) => panic!("{error}"),
         }
+        self.overrides.insert(key, size);
     }
 
     fn size_of(&self, by: By) -> Size {
