@@ -161,6 +161,20 @@ fn an_override_that_changes_in_the_last_place_is_not_forgiven() {
     assert_eq!((limiter.peek("crawler").remaining(), exact.peek("crawler").remaining()), (16, 16));
 }
 
+/// Where there are more places: its own is the one that is used again.
+#[test]
+fn an_override_that_changes_and_changes_is_not_forgiven() {
+    let (limiter, clock) = limiter(per_second(1_000, 1_000), 3);
+    limiter.set_override("crawler", per_second(1, 100)).unwrap();
+    assert!(limiter.check_n("crawler", 100).is_ok());
+    for rate in 2..9 {
+        limiter.set_override("crawler", per_second(rate, 100)).unwrap();
+        clock.advance(secs(1));
+    }
+    // It was not asked since the first.
+    assert_eq!(limiter.peek("crawler").remaining(), 7);
+}
+
 #[test]
 fn what_tiers_are_refused() {
     let (limiter, _) = limiter(per_second(1, 10), 1);

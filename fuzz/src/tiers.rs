@@ -163,18 +163,21 @@ impl World {
         let set = self.slots.set_override(&key, limit);
         assert_eq!(set, self.exact.set_override(&key, limit));
         let is_others = |size| self.overrides.iter().any(|(&other, &its)| other != key && its == size);
-        let unused = self.places.iter().position(|&size| !is_others(size));
+        // Its own before all others.
+        let own = self.overrides.get(&key).copied();
+        let is_unused = |size: &Size| !is_others(*size);
+        let unused = own.into_iter().chain(self.places.iter().copied()).find(is_unused);
         match set {
             Ok(()) if self.places.contains(&size) => {}
             Ok(()) if self.places.len() < OVERRIDES => self.places.push(size),
             Ok(()) => {
-                let place = unused.expect("a place that no other key has");
+                let was = unused.expect("a place that no other key has");
                 self.settle_all();
-                let was = std::mem::replace(&mut self.places[place], size);
+                let place = self.places.iter_mut().find(|place| **place == was).expect("it has a place");
+                *place = size;
                 // The key's own limit changes in its place; what was used in a place that is given to a key is the
                 // limiter's own again.
-                let is_own = self.overrides.get(&key) == Some(&was);
-                let by = if is_own { By::Override(size) } else { By::Tier(0) };
+                let by = if own == Some(was) { By::Override(size) } else { By::Tier(0) };
                 for of in self.keys.values_mut().filter(|of| of.by == By::Override(was)) {
                     of.by = by;
                 }

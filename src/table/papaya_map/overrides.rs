@@ -75,13 +75,14 @@ impl<K: Hash + Eq> Turn<'_, K> {
         (1..=tiers).filter(|tier| !self.named.contains(tier))
     }
 
-    /// Of so many tiers one for overrides that no key but this has.
+    /// Of so many tiers one for overrides that no key but this has: its own before all others.
     pub fn unused_but_by(&self, key: &K, tiers: TierNumber) -> Option<TierNumber> {
         let by_key = self.overrides.by_key.get().map(papaya::HashMap::pin);
         let is_others = |tier: TierNumber| {
             by_key.as_ref().is_some_and(|all| all.iter().any(|(other, &its)| its == tier && other != key))
         };
-        self.unnamed(tiers).find(|&tier| !is_others(tier))
+        let own = by_key.as_ref().and_then(|all| all.get(key)).copied();
+        own.into_iter().chain(self.unnamed(tiers)).find(|&tier| !is_others(tier))
     }
 
     /// Notes a tier that a caller can name.
