@@ -20,7 +20,7 @@ use crate::table::Hashing;
 use crate::time::Clock;
 
 /// Limits that one rule may have.
-const LIMITS_MAX: usize = 8;
+pub(super) const LIMITS_MAX: usize = 8;
 
 /// What limiters are made with.
 pub(super) struct Making<C> {

@@ -5,17 +5,16 @@ use std::sync::OnceLock;
 use super::tallies::Tallies;
 use crate::answer::Denied;
 use crate::decision::{WindowName, Windows};
+use crate::policy::book::LIMITS_MAX;
 
-/// Limits of a rule, at most.
-const LIMITS: usize = 8;
 /// Names of windows: a limit that a reload puts in the place of another may have other windows.
-const NAMES: usize = 5;
+const NAMES: usize = WindowName::Sliding as usize + 1;
 
 /// The counts of one rule, for as long as the policy lives.
 #[derive(Default)]
 pub(crate) struct Refusals {
     /// Of each limit, made at its first refusal: most limits of many never refuse.
-    limits: [OnceLock<Tallies<NAMES>>; LIMITS],
+    limits: [OnceLock<Tallies<NAMES>>; LIMITS_MAX],
 }
 
 impl Refusals {
